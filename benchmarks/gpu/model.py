@@ -36,11 +36,38 @@ def random_model(
     return model
 
 
-def write_folder(folder: Path, shape: Shape, tokenizer: bool) -> Path:
-    """A model folder without weights, for `load_format="dummy"`; with the large tokenizer when it
-    is asked for."""
+_FP8 = {"num_bits": 8, "type": "float", "symmetric": True}
+
+FORMATS: dict[str, dict[str, Any]] = {
+    "int4": {
+        "quant_method": "awq", "version": "gemm", "bits": 4, "group_size": 128, "zero_point": True,
+    },
+    "fp8": {
+        "quant_method": "compressed-tensors",
+        "quantization_status": "compressed",
+        "format": "float-quantized",
+        "ignore": ["lm_head"],
+        "config_groups": {
+            "group_0": {
+                "targets": ["Linear"],
+                "weights": _FP8 | {"strategy": "channel", "dynamic": False},
+                "input_activations": _FP8 | {"strategy": "token", "dynamic": True},
+            }
+        },
+    },
+}  # fmt: skip
+"""`quantization_config` of the formats that `quantized_model` makes, by their names: AWQ with
+groups of 128; FP8 with a scale per row of a matrix and per token."""
+
+
+def write_folder(folder: Path, shape: Shape, tokenizer: bool, packed: str | None = None) -> Path:
+    """Write a model folder without weights, for `load_format="dummy"`.
+
+    tokenizer: whether the large tokenizer is written. packed: key of `FORMATS`, None for dense
+    weights.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    config = shape.config()
+    config = shape.config() | ({"quantization_config": FORMATS[packed]} if packed else {})
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     ends = {"bos_token_id": config["bos_token_id"], "eos_token_id": config["eos_token_id"]}
     (folder / "generation_config.json").write_text(json.dumps(ends), encoding="utf-8")

@@ -132,6 +132,11 @@ PAPER: dict[str, Kind] = {
         {"sessions": 32, "turns": 4, "message": 384, "new": 384},
         {"sessions": 2, "turns": 2, "message": 8, "new": 5},
     ),
+    "chat, 8 turns": Kind(
+        chat,
+        {"sessions": 100, "turns": 8, "message": 700, "new": 128},
+        {"sessions": 6, "turns": 3, "message": 70, "new": 13},
+    ),
     "RAG": Kind(
         retrieval,
         {

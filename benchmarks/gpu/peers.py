@@ -3,7 +3,8 @@ its own.
 
 DIR is a folder with the peer's packages, put before all others; without it the installed ones are
 used. Prints a line for each workload as it is done, and writes the figures to --out. The time to
-the first token is measured by `--only ready`, alone.
+the first token is measured by `--only ready`, alone. --format packs the matrices of all layers:
+their content is random, and the figures are those of "FORMAT, PEER" in --out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from .model import write_folder
+from .model import FORMATS, write_folder
 from .more_workloads import WORKLOADS
 from .naming import ONLY_HELP, chosen_names
 from .peer_servers import PEERS
@@ -47,6 +48,7 @@ def main() -> int:
         default={},
         help="JSON object of options for the peer's engine",
     )
+    parser.add_argument("--format", choices=list(FORMATS), help="of packed weights")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     return (
@@ -74,7 +76,7 @@ def _inside(arguments: argparse.Namespace) -> int:
     results = Results(arguments.out, shape.name)
     constrained = any(name.startswith("JSON") for name in names)
     with tempfile.TemporaryDirectory() as folder:
-        write_folder(Path(folder), shape, constrained)
+        write_folder(Path(folder), shape, constrained, arguments.format)
         began = time.perf_counter()
         try:
             server = PEERS[arguments.peer](Path(folder), constrained, **arguments.options)
@@ -83,7 +85,7 @@ def _inside(arguments: argparse.Namespace) -> int:
                 f"{arguments.peer} is not here ({error}); --site DIR names a folder with it"
             ) from None
         if names == [READY]:
-            _report(results, server, READY, _first_token(server, began))
+            _report(results, server, READY, _first_token(server, began), arguments.format)
         for name in names:
             if name != READY:
                 _attempt(results, server, name, shape, arguments)
@@ -105,7 +107,7 @@ def _attempt(
         traceback.print_exc()
         print(f"{server.name}: {name}: failed: {error}", flush=True)
         return
-    _report(results, server, name, result)
+    _report(results, server, name, result, arguments.format)
 
 
 def _first_token(server: Any, began: float) -> dict[str, Any]:
@@ -114,11 +116,13 @@ def _first_token(server: Any, began: float) -> dict[str, Any]:
     return {"figure": seconds, "unit": "s", "seconds": [seconds]}
 
 
-def _report(results: Results, server: Any, name: str, result: dict[str, Any]) -> None:
-    results.add(server.name, server.version, name, result)
+def _report(
+    results: Results, server: Any, name: str, result: dict[str, Any], format: str | None
+) -> None:
+    system = f"{format}, {server.name}" if format else server.name
+    results.add(system, server.version, name, result)
     print(
-        f"{server.name} {server.version}: {name}: "
-        f"{result['figure']:,.2f} {result['unit']} {result}",
+        f"{system} {server.version}: {name}: {result['figure']:,.2f} {result['unit']} {result}",
         flush=True,
     )
 

@@ -22,23 +22,17 @@ from .few_rows import way_of
 from .limits import H200_BYTES
 from .playing import REPETITIONS, measure
 from .quantized_model import KINDS, quantized_model, random_packed
+from .results import Results
 from .shapes import LLAMA_8B, TOY, Shape
 from .sizes import FULL, Place
-from .workloads import BASIC, Kind, plain
+from .workloads import BASIC
 
 LLAMA_70B = Shape(
     "Llama-70B", "llama", hidden=8192, intermediate=28672, layers=80, heads=64, kv_heads=8,
     head_dim=128, vocab=131072,
 )  # fmt: skip
 
-WORKLOADS = {
-    "1 request": BASIC["decode 1"],
-    "64 requests": Kind(
-        plain, {"requests": 64, "prompt": 512, "new": 256}, {"requests": 3, "prompt": 12, "new": 4}
-    ),
-    "256 requests": BASIC["batch 256"],
-    "prefill": BASIC["prefill"],
-}
+WORKLOADS = "decode 1", "batch 64", "batch 256", "prefill"
 
 PRODUCTS, EXPERTS, TILINGS, LOADS, SMALL, LARGE = TABLES = (
     "products", "experts", "tilings", "loads", "8B", "70B",
@@ -68,21 +62,24 @@ LINES = (DENSE, Line("fp8"), Line("fp8", "fp8"), Line("int4"), Line("int4", "fp8
 LINES_70B = (Line("int4"), Line("fp8"))
 
 BARS = {
-    ("int4", "1 request"): 560.0,
-    ("fp8", "1 request"): 390.0,
-    ("fp8", "256 requests"): 13_000.0,
-    ("fp8, KV fp8", "256 requests"): 14_500.0,
+    ("int4", "decode 1"): 560.0,
+    ("fp8", "decode 1"): 390.0,
+    ("fp8", "batch 256"): 13_000.0,
+    ("fp8, KV fp8", "batch 256"): 14_500.0,
     ("fp8", "prefill"): 50_000.0,
     ("int4", "prefill"): 36_000.0,
 }
 RELATIVE_BARS = {
-    ("int4", "64 requests"): 1.5,
-    ("fp8", "64 requests"): 1.5,
-    ("int4", "256 requests"): 0.95,
+    ("int4", "batch 64"): 1.5,
+    ("fp8", "batch 64"): 1.5,
+    ("int4", "batch 256"): 0.95,
 }
 """Of the figure of dense weights."""
 
-BARS_70B = {("int4", "1 request"): 80.0, ("fp8", "1 request"): 48.0}
+OF_PEERS = {"decode 1": 1.2}
+"""Least multiple of the faster peer with the same format; 1 for other workloads."""
+
+BARS_70B = {("int4", "decode 1"): 80.0, ("fp8", "decode 1"): 48.0}
 
 
 def run() -> list[Report]:
@@ -92,19 +89,27 @@ def run() -> list[Report]:
     return list(tables(toy=not torch.cuda.is_available()))
 
 
-def tables(toy: bool, only: str | None = None, repetitions: int = REPETITIONS) -> Iterator[Report]:
-    """Measure the tables, or one of them. Kernels need a GPU."""
-    options = {"toy": toy, "repetitions": repetitions}
+def tables(
+    toy: bool,
+    only: str | None = None,
+    repetitions: int = REPETITIONS,
+    peers: Results | None = None,
+) -> Iterator[Report]:
+    """Measure the tables, or one of them. Kernels need a GPU.
+
+    peers: figures of vLLM and SGLang for the table 8B, by `benchmarks.gpu.peers --format`.
+    """
+    options: dict[str, Any] = {"toy": toy, "repetitions": repetitions}
     if only in (None, PRODUCTS) and not toy:
         yield products(Place())
     if only in (None, EXPERTS) and not toy:
         yield packed.experts(Place(), FULL.mixtures | packed.GPT_OSS, TOKENS)
     if only in (None, SMALL):
         shape = replace(TOY, layers=1) if toy else LLAMA_8B
-        yield served(shape, LINES, tuple(WORKLOADS), BARS, RELATIVE_BARS, **options)
+        yield served(shape, LINES, WORKLOADS, BARS, RELATIVE_BARS, peers=peers, **options)
     if only in (None, LARGE):
         shape = replace(TOY, layers=1, title=LLAMA_70B.title) if toy else LLAMA_70B
-        yield served(shape, LINES_70B, ("1 request",), BARS_70B, {}, **options)
+        yield served(shape, LINES_70B, ("decode 1",), BARS_70B, {}, **options)
     if only in (None, LOADS):
         yield packed.loads(TOY, "cpu") if toy else packed.loads()
     if only in (None, TILINGS) and not toy:
@@ -176,8 +181,9 @@ def served(
     *,
     toy: bool,
     repetitions: int,
+    peers: Results | None = None,
 ) -> Report:
-    """Measure an engine for each line."""
+    """Measure an engine for each line; the rows behind are those of `peers`."""
     figures: dict[tuple[str, str], float] = {}
     report = Report(
         f"Quantized {shape.title}: tokens per second (GPU)" + (", toy sizes" if toy else ""),
@@ -191,11 +197,30 @@ def served(
         print(*report.rows[-1], sep=" | ", flush=True)
     dense = {name: figures.get((DENSE.name, name), 0.0) for name in workloads}
     targets = bars | {key: part * dense[key[1]] for key, part in relative.items()}
+    if peers:
+        _compare_with_peers(report, targets, peers, workloads)
     if not toy:
         report.met = all(figures.get(key, 0.0) >= target for key, target in targets.items())
     words = [f"{name}, {workload}: {target:,.0f}" for (name, workload), target in targets.items()]
     report.bar = "at least " + "; ".join(words)
     return report
+
+
+def _compare_with_peers(
+    report: Report,
+    targets: dict[tuple[str, str], float],
+    peers: Results,
+    workloads: Sequence[str],
+) -> None:
+    """Add a row per peer and format, and raise the targets of the format to the faster peer."""
+    for system, entry in peers.systems.items():
+        kind = system.partition(", ")[0]
+        found = {name: figure for name in workloads if (figure := peers.figure(system, name))}
+        cells = [f"{found[name]:,.0f}" if name in found else "-" for name in workloads]
+        report.rows.append((f"{system} {entry['version']}", *cells, "-"))
+        for name, figure in found.items():
+            target = OF_PEERS.get(name, 1.0) * figure
+            targets[kind, name] = max(target, targets.get((kind, name), 0.0))
 
 
 def _figures(
@@ -221,7 +246,7 @@ def _figures(
             server = SgnbServer(engine)
             for name in workloads:
                 sizes: dict[str, Any] = {"toy": toy, "repetitions": repetitions}
-                result = measure(server, WORKLOADS[name], shape.token_ids, **sizes)
+                result = measure(server, BASIC[name], shape.token_ids, **sizes)
                 found[name] = result["figure"]
     except Exception:
         traceback.print_exc()
@@ -238,10 +263,18 @@ def main() -> int:
     parser.add_argument("--toy", action="store_true", help="small sizes, on a CPU too")
     parser.add_argument("--only", choices=TABLES, help="one of the tables")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
+    parser.add_argument(
+        "--measured", nargs="*", default=[], help="JSON files of peers, for the table 8B"
+    )
     arguments = parser.parse_args()
+    peers = Results(model=LLAMA_8B.name)
+    try:
+        peers.read(arguments.measured)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
     if not torch.cuda.is_available() and not arguments.toy:
         parser.error("this needs an NVIDIA GPU; --toy shows that it runs, on a CPU too")
-    for report in tables(arguments.toy, arguments.only, arguments.repetitions):
+    for report in tables(arguments.toy, arguments.only, arguments.repetitions, peers):
         print(report.markdown(), flush=True)
     return 0
 

@@ -2,7 +2,14 @@
 host memory and in a new engine from files in the page cache, with computing the prompt; and chats
 that exceed the KV pool, with copies in host memory, without, and with a pool for everything.
 
-The model has the shape of Llama-8B and random weights. `--toy` runs a small one, also on a CPU.
+The model has the shape of Llama-8B and random weights. `--toy` runs a small one, also on a CPU. The
+same chats on peers, with as many tokens in GPU memory and 64 GB of host memory:
+
+    python -m benchmarks.gpu.peers vllm --site DIR --only "chat, 8 turns"
+        --options '{"num_gpu_blocks_override": 12500, "kv_offloading_size": 64}'
+    python -m benchmarks.gpu.peers sglang --site DIR --only "chat, 8 turns"
+        --options '{"max_total_tokens": 200000, "enable_hierarchical_cache": true,
+        "hicache_size": 64}'
 """
 
 from __future__ import annotations
@@ -11,15 +18,19 @@ import argparse
 import random
 import tempfile
 import time
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from sgnb.engine.engine import Engine
 from sgnb.events import PrefixLoaded
 
 from ..common import Report, tokens
 from .model import random_model
-from .ours import await_kernels
+from .more_workloads import WORKLOADS
+from .ours import SgnbServer, await_kernels
+from .playing import WARM_UP_SEED, play
 from .shapes import LLAMA_8B, TOY
+from .workloads import Kind
 
 READY_MS = 65
 """Longest load of the prompt from host memory, in milliseconds."""
@@ -29,6 +40,8 @@ MOST_OF_PREFILL = 0.4
 
 LEAST_OF_LIMIT = 0.85
 """Least speed of chats beyond the pool, as a part of the speed with a pool for everything."""
+
+CHATS = WORKLOADS["chat, 8 turns"]
 
 GREEDY = {"temperature": 0, "ignore_eos": True}
 WAIT_SECONDS = 30.0
@@ -107,35 +120,16 @@ def warm(engine: Engine, rng: random.Random, vocab: int, length: int) -> None:
         ask(engine, tokens(rng, length // part, vocab))
 
 
-def chat(engine: Engine, sessions: int, turns: int, new: int, answer: int, vocab: int) -> float:
-    """Return the seconds of chats: in each turn all sessions, in another order."""
-    rng = random.Random(7)
-    histories = [tokens(rng, new, vocab) for _ in range(sessions)]
-    began = time.perf_counter()
-    for _ in range(turns):
-        order = rng.sample(range(sessions), sessions)
-        outputs: Any = engine.generate(
-            [histories[i] for i in order], max_new_tokens=answer, **GREEDY
-        )
-        for i, output in zip(order, outputs, strict=True):
-            histories[i] += [*output.token_ids, *tokens(rng, new, vocab)]
-    return time.perf_counter() - began
+def measure_chat(
+    model: Any, device: str, chats: Kind, toy: bool, pool: int, host: float
+) -> list[tuple[Any, ...]]:
+    """Time chats with a pool for everything, and with a smaller pool with and without copies.
 
-
-class Sizes(NamedTuple):
-    """Sizes of the chats, in tokens."""
-
-    sessions: int
-    turns: int
-    pool: int
-    new: int  # of a question
-    answer: int
-
-
-def measure_chat(model: Any, device: str, sizes: Sizes, host: float) -> list[tuple[Any, ...]]:
-    """Time chats with a pool for everything, and with a smaller pool with and without copies."""
-    sessions, turns, pool, new, answer = sizes
-    vocab, everything = model.config.vocab_size, sessions * (turns + 1) * (new + answer)
+    In each turn all sessions ask, and the next turn begins behind the last answer.
+    """
+    vocab, workload = model.config.vocab_size, chats.make(0, model.config.vocab_size, toy)
+    few = replace(chats, full=chats.full | {"sessions": 8, "turns": 2})
+    everything = 2 * sum(len(call.tokens) + call.new for call in workload.calls)
     settings: dict[str, dict[str, Any]] = {
         "pool for everything": {"max_total_tokens": everything},
         "pool and host memory": {"max_total_tokens": pool, "host_cache": host},
@@ -145,12 +139,15 @@ def measure_chat(model: Any, device: str, sizes: Sizes, host: float) -> list[tup
     for name, options in settings.items():
         with Engine(model, device=device, **options) as engine:
             await_kernels(engine)
-            chat(engine, max(1, sessions // 8), 2, new, answer, vocab)
-            before = engine.stats()
-            times[name] = round(chat(engine, sessions, turns, new, answer, vocab), 2)
+            server = SgnbServer(engine)
+            play(server, few.make(WARM_UP_SEED, vocab, toy), levels=True)
+            server.flush()
+            before, began = engine.stats(), time.perf_counter()
+            play(server, workload, levels=True)
+            times[name] = round(time.perf_counter() - began, 2)
             after = engine.stats()
         counts = ", ".join(f"{key} {after[key] - before[key]:,}" for key in COUNTS if key in after)
-        rows.append((f"{sessions} chats, {turns} turns, {name}, s", times[name], counts, ""))
+        rows.append((f"chats, {name}, s", times[name], counts, ""))
         print(*rows[-1], sep=" | ", flush=True)
     part = times["pool for everything"] / times["pool and host memory"]
     rows.append(
@@ -164,16 +161,15 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.tiers", description=__doc__)
     parser.add_argument("--length", type=int, default=20_000, help="tokens of the long prompt")
-    parser.add_argument("--sessions", type=int, default=100)
-    parser.add_argument("--turns", type=int, default=8)
+    parser.add_argument("--sessions", type=int, default=CHATS.full["sessions"])
+    parser.add_argument("--turns", type=int, default=CHATS.full["turns"])
     parser.add_argument("--pool", type=int, default=200_000, help="tokens of the small pool")
     parser.add_argument("--host", type=float, default=64.0, help="GiB of host memory for chats")
     parser.add_argument("--toy", action="store_true", help="small model and small sizes")
     given = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if given.toy:
-        given.length, given.sessions, given.turns, given.pool = 2000, 6, 3, 1200
-    new, answer = (70, 13) if given.toy else (700, 128)
+        given.length, given.pool = 2000, 1200
     model = random_model(
         TOY if given.toy else LLAMA_8B, device, "bfloat16" if device == "cuda" else "float32"
     )
@@ -184,8 +180,8 @@ def main() -> None:
     report.rows = measure_loads(model, device, given.length)
     for each in report.rows:
         print(*each, sep=" | ", flush=True)
-    sizes = Sizes(given.sessions, given.turns, given.pool, new, answer)
-    report.rows += measure_chat(model, device, sizes, given.host)
+    chats = replace(CHATS, full=CHATS.full | {"sessions": given.sessions, "turns": given.turns})
+    report.rows += measure_chat(model, device, chats, given.toy, given.pool, given.host)
     print(report.markdown())
 
 

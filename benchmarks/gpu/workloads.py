@@ -209,6 +209,9 @@ class Kind:
 
 BASIC: dict[str, Kind] = {
     "decode 1": Kind(plain, {"requests": 1, "prompt": 16, "new": 256}, {"new": 8}),
+    "batch 64": Kind(
+        plain, {"requests": 64, "prompt": 512, "new": 256}, {"requests": 3, "prompt": 12, "new": 4}
+    ),
     "batch 256": Kind(
         plain, {"requests": 256, "prompt": 512, "new": 256}, {"requests": 4, "prompt": 12, "new": 4}
     ),

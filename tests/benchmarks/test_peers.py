@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.gpu.model import FORMATS, write_folder
 from benchmarks.gpu.peers import ROOT
 from benchmarks.gpu.ready import CACHES, READY, cold_environment
+from benchmarks.gpu.shapes import TOY
 
 VLLM = """
 import json, pathlib
@@ -133,6 +135,23 @@ def test_a_peer_gets_the_shape_that_was_asked_for(site: Path) -> None:
         "vllm": "gemma-3-4b",
     }
     assert "Serving, Gemma-3-4B (GPU), toy sizes" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_peer_with_packed_weights_has_figures_of_its_own(site: Path) -> None:
+    out = site / "out.json"
+    command = [sys.executable, "-m", "benchmarks.gpu.peers", "vllm", "--site", str(site), "--toy"]
+    command += ["--repetitions", "1", "--only", "batch 64", "--format", "fp8", "--out", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert list(json.loads(out.read_text(encoding="utf-8"))) == ["fp8, vllm"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_config_names_the_format(name: str, tmp_path: Path) -> None:
+    write_folder(tmp_path, TOY, False, name)
+    config = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    assert config["quantization_config"] == FORMATS[name]
 
 
 def test_cold_caches_are_folders_that_are_not_there(tmp_path: Path) -> None:
