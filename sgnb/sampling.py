@@ -104,8 +104,7 @@ class SamplingParams:
 
     @property
     def ignored(self) -> str:
-        """Describe the first option without effect in this combination; "" if all options have an
-        effect."""
+        """Describe the first option without effect in this combination; "" if all have one."""
         if not self.return_logprob:
             for name in ("top_logprobs_num", "logprob_start_len", "return_text_in_logprobs"):
                 if (value := getattr(self, name)) != _DEFAULTS[name]:

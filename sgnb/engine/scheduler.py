@@ -312,7 +312,7 @@ class Scheduler:
                 if waits.front is not None:
                     waits.report(request, waits.front)
                     break
-                reason = self._reason_to_wait(request, prefix, being_computed)
+                reason = self._reason_to_wait(request, prefix, being_computed, growth)
                 if reason is not None:
                     waits.report(request, Wait(reason))
                     continue
@@ -334,7 +334,7 @@ class Scheduler:
                 self.waiting.admit(request)
 
     def _reason_to_wait(
-        self, request: Request, prefix: Prefix, being_computed: set[NextTokens]
+        self, request: Request, prefix: Prefix, being_computed: set[NextTokens], growth: int
     ) -> WaitReason | None:
         """Return the reason of a wait despite free slots; None if the request can start now.
 
@@ -348,8 +348,8 @@ class Scheduler:
             and self._key_of_next(request, prefix) in being_computed
         ):
             return WaitReason.SAME_PREFIX
-        was_retracted = request.cached_tokens is not None
-        if not self.loads.ready(request, may_compute=not was_retracted):
+        room = self.cache.reclaimable - self._spare(request.remaining, growth)
+        if not self.loads.ready(request, may_compute=request.cached_tokens is None, room=room):
             return WaitReason.LOAD
         if request.items is not None:
             cached = self.cache.look_up(request).length
@@ -360,13 +360,13 @@ class Scheduler:
     def _start(self, request: Request, growth: int) -> bool:
         """Start a request if the memory suffices (`_fits`). Pins are undone if nothing runs."""
         match, remaining = self.cache.match(request), request.remaining
+        waits = self.running or self.loads.loading
         while not self._fits(match, remaining, growth):
-            if self.running or not (self.loads.cancel() or self.cache.unpin_oldest()):
+            if waits or not (self.loads.cancel() or self.cache.unpin_oldest()):
                 match = self.cache.unlock(match)
                 self._waits.front = self._shortage(match, remaining, growth)
                 self._waits.report(request, self._waits.front)
-                # Until a request ends or arrives, the same request is the first in line and needs
-                # the same memory.
+                # The first in line stays first until a request ends or arrives.
                 if not self.waiting.reads_late:
                     self._blocked = match, remaining
                 return False

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,9 +16,9 @@ from sgnb.engine.cache.tiers import copies
 from sgnb.engine.cache.tiers.blocks import BLOCK
 from sgnb.engine.cache.tiers.tail_loads import TailLoad
 from sgnb.engine.cache.tiers.tier_costs import TierCosts
-from sgnb.events import PrefixLoaded
+from sgnb.events import PrefixLoaded, PrefixNotLoaded
 
-from .tier_setting import Kind, Setting, copy_idle, work_all
+from .tier_setting import SLOTS, Kind, Setting, copy_idle, work_all
 
 KINDS: list[tuple[Kind, ...]] = [("host",), ("disk",), ("host", "disk")]
 
@@ -195,6 +196,82 @@ def stored(setting: Setting) -> int:
     return len(setting.stores[0].blocks)
 
 
+def evicted(setting: Setting, written: bool) -> CachedSequence:
+    """Return a request for an evicted prompt. written: the copy in host memory is complete."""
+    computed(setting, setting.tokens(500))
+    node = next(setting.cache.tree.nodes())
+    request = CachedSequence(np.append(node.tokens, np.int32(1)), 600, CacheScope())
+    request.id = 1
+    nodes = setting.cache.tree.evict(SLOTS)
+    setting.cache.on_eviction(nodes)
+    setting.cache.free(nodes)
+    if written:
+        work_all(setting)
+    return request
+
+
+def test_a_request_waits_for_the_copy_of_its_evicted_prefix() -> None:
+    setting = Setting(4, ("host",))
+    request = evicted(setting, written=False)
+    assert not setting.tiers.ready(request, True, SLOTS) and setting.tiers.loading
+    assert not setting.tiers._loads, "nothing to load yet"
+    work_all(setting)
+    assert not setting.tiers.ready(request, True, SLOTS) and setting.tiers._loads
+    work_all(setting)
+    assert setting.tiers.ready(request, True, SLOTS) and not setting.tiers.loading
+    assert setting.cache.look_up(request).length == 500 // BLOCK * BLOCK
+    setting.check()
+
+
+def test_a_request_does_not_wait_for_a_slow_copy() -> None:
+    setting = Setting(4, ("host",))
+    setting.tiers.costs.load_seconds = lambda store, size: 1e6  # type: ignore[method-assign]
+    assert setting.tiers.ready(evicted(setting, written=False), True, SLOTS)
+    assert not setting.tiers.loading
+
+
+@pytest.mark.parametrize("starts", [False, True])
+def test_a_load_waits_for_room(starts: bool) -> None:
+    setting = Setting(4, ("host",))
+    request = evicted(setting, written=True)
+    assert setting.tiers.ready(request, True, 500) and not setting.tiers.loading
+    if starts:
+        setting.tiers.started(request)
+        reasons = [each.reason for each in setting.events if isinstance(each, PrefixNotLoaded)]
+        assert reasons == ["memory"]
+    else:
+        assert not setting.tiers.ready(request, True, 501) and setting.tiers.loading
+
+
+@pytest.mark.parametrize("ending", ["started", "forget", "cancel"])
+def test_a_loaded_prefix_stays_until_its_request_starts(ending: str) -> None:
+    setting = Setting(4, ("host",))
+    request = evicted(setting, written=True)
+    assert not setting.tiers.ready(request, True, SLOTS)
+    work_all(setting)
+    assert setting.cache.tree.evict(SLOTS) == []
+    if ending == "cancel":
+        assert setting.tiers.cancel() and not setting.tiers.cancel()
+    else:
+        getattr(setting.tiers, ending)(request)
+    setting.check()
+    [node] = setting.cache.tree.evict(SLOTS)
+    assert len(node.tokens) == 500 // BLOCK * BLOCK
+
+
+def test_a_request_asks_again_after_the_loss_of_its_prefix() -> None:
+    setting = Setting(4, ("host",))
+    document = setting.tokens(500)
+    request = CachedSequence(np.append(document, np.int32(1)), 600, CacheScope())
+    request.id = 1
+    computed(setting, document)
+    assert setting.tiers.ready(request, True, SLOTS) and not setting.tiers.loading
+    nodes = setting.cache.tree.evict(SLOTS)
+    setting.cache.on_eviction(nodes)
+    setting.cache.free(nodes)
+    assert not setting.tiers.ready(request, True, SLOTS) and setting.tiers.loading
+
+
 def test_a_reader_that_cannot_start_leaves_no_waiting_request() -> None:
     setting = Setting(1, ("host",))
     computed(setting, setting.encode(setting.documents[0]))
@@ -211,7 +288,7 @@ def test_a_reader_that_cannot_start_leaves_no_waiting_request() -> None:
     readers.submit = submit  # type: ignore[method-assign]
     request = CachedSequence(setting.encode(setting.documents[0]), 900, CacheScope())
     request.id = 1
-    assert setting.tiers.ready(request, True) and not setting.tiers.loading
+    assert setting.tiers.ready(request, True, SLOTS) and not setting.tiers.loading
     assert len(calls) == 2
     setting.check()
     calls[0][0](*calls[0][1:])  # the first reader works on a load that has ended
@@ -261,10 +338,10 @@ def test_a_copy_that_fails_is_tried_again() -> None:
 
     transfer.read = fail
     setting.tiers.copies.write_idle()
-    assert setting.tiers.copies._pending_bytes == 0
+    assert setting.tiers.copies.on_way.num_bytes == 0
     transfer.read = read
     copy_idle(setting)
-    assert stored(setting) == 500 // BLOCK and setting.tiers.copies._pending_bytes == 0
+    assert stored(setting) == 500 // BLOCK and setting.tiers.copies.on_way.num_bytes == 0
     [node] = setting.cache.tree.nodes()
     assert node.id in setting.tiers.copies._copied
 

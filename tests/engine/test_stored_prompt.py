@@ -17,7 +17,7 @@ from sgnb.engine.cache.tiers.stored_prompt import ItemSpan, StoredPrompt, read_p
 from sgnb.engine.items.item_facts import ItemFacts
 
 from .test_cache_tiers import computed
-from .tier_setting import VOCAB, FakeItem, Setting, copy_idle, work_all
+from .tier_setting import SLOTS, VOCAB, FakeItem, Setting, copy_idle, work_all
 
 SIZES = 1, 63, 64, 130
 PARTS = st.lists(st.one_of(st.integers(0, 3), st.sampled_from("abcd")), min_size=1, max_size=8)
@@ -84,7 +84,7 @@ def test_a_load_ends_before_an_item_with_a_damaged_block() -> None:
         setting.stores[0].damaged = {keys[damaged]}
         request = CachedSequence(setting.encode(parts), 1000, CacheScope())
         request.id = damaged
-        assert not setting.tiers.ready(request, True)
+        assert not setting.tiers.ready(request, True, SLOTS)
         work_all(setting)
         assert setting.cache.look_up(request).length == expected * BLOCK
         setting.check()

@@ -260,7 +260,7 @@ class Setting:
 
     def admit(self) -> None:
         for request in self.waiting[:]:
-            if not self.tiers.ready(request, may_compute=True):
+            if not self.tiers.ready(request, True, self.cache.reclaimable):
                 continue
             match = self.cache.match(request)
             if not self.cache.fits(match, 0):
@@ -370,6 +370,9 @@ class Setting:
         }
         locked = {node for r in self.running if r.node for node in r.node.path()}
         locked |= {node for load in loads for node in load.node.path()}
+        locked |= {node for kept in self.tiers._decisions._kept.values() for node in kept.path()}
+        waited = list(self.tiers._decisions._decisions.values())
+        assert all(load.done and load in waited for load in self.tiers._decisions._kept)
         assert {node for node in cache.tree.nodes() if node.locks} == locked
         if cache.checkpoints is not None:
             states = [r.states for r in self.running if r.states]

@@ -78,6 +78,11 @@ class CacheManager:
         return self.slots.total - self.slots.available - self.tree.size
 
     @property
+    def reclaimable(self) -> int:
+        """Number of slots that are free or hold evictable tokens."""
+        return self.slots.available + self.tree.evictable
+
+    @property
     def pinned_tokens(self) -> int:
         """Number of tokens protected by pins."""
         nodes = {above for pinned in self.tree.pins.values() for above in pinned.path()}
@@ -141,14 +146,13 @@ class CacheManager:
         """Return whether the memory for a match is available, in addition to `reserve` slots."""
         if self.checkpoints is not None and self.checkpoints.available < match.states:
             return False
-        return self.slots.available + self.tree.evictable >= match.slots + reserve
+        return self.reclaimable >= match.slots + reserve
 
     def shortage(self, match: Match, reserve: int) -> Wait:
         """Return the needed and the available memory of a match that does not fit."""
         if self.checkpoints is not None and self.checkpoints.available < match.states:
             return Wait(WaitReason.STATES, match.states, self.checkpoints.available)
-        available = self.slots.available + self.tree.evictable
-        return Wait(WaitReason.MEMORY, match.slots + reserve, available)
+        return Wait(WaitReason.MEMORY, match.slots + reserve, self.reclaimable)
 
     def start(
         self, request: CachedSequence, match: Match, waiting: Iterable[CachedSequence]

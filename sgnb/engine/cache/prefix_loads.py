@@ -10,7 +10,11 @@ from .sequence import CachedSequence
 class PrefixLoads(Protocol):
     """Loads of stored prefixes: the scheduler's view."""
 
-    def ready(self, request: CachedSequence, may_compute: bool) -> bool:
+    @property
+    def loading(self) -> bool:
+        """True while requests wait for a load, or for the copy before."""
+
+    def ready(self, request: CachedSequence, may_compute: bool, room: int) -> bool:
         """Return whether a waiting request may start; see `CacheTiers.ready`."""
 
     def started(self, request: CachedSequence) -> None:
@@ -30,7 +34,9 @@ class PrefixLoads(Protocol):
 class NoLoads:
     """Loads of an engine without stores."""
 
-    def ready(self, request: CachedSequence, may_compute: bool) -> bool:
+    loading = False
+
+    def ready(self, request: CachedSequence, may_compute: bool, room: int) -> bool:
         return True
 
     def started(self, request: CachedSequence) -> None:

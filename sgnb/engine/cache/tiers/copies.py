@@ -17,6 +17,7 @@ from ..manager import CacheManager
 from ..radix import Ints, RadixNode
 from .block_transfer import PART_BYTES, BlockTransfer
 from .blocks import BLOCK, Block, BlockStore, Bytes, CopyChange
+from .copies_on_way import CopiesOnWay
 from .copy_journal import STORED, CopyJournal
 from .stored_prefixes import StoredPrefixes, guarded
 from .stored_prompt import StoredPrompt
@@ -69,6 +70,7 @@ class BlockCopies:
 
     Attributes:
         counts: Counters since the start.
+        on_way: Copies that wait for the writer.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class BlockCopies:
         self._cache, self._transfer, self._states = cache, transfer, states
         self._costs, self._prefixes, self._is_current = costs, prefixes, is_current
         self._run, self._writer, self._journal = run, writer, journal
-        self._pending_bytes = self._flushes = 0
+        self.on_way, self._flushes = CopiesOnWay(), 0
         self._copied = set[int]()  # ids of nodes with copies on the disk, or on the way
         self._relief = 0.0  # time of the next check of the free memory
         self._due: float | None = None  # time of the next idle copy; None: nothing to do
@@ -164,7 +166,7 @@ class BlockCopies:
         ]
         end = time.monotonic() + IDLE_WORK_SECONDS  # after the search: each call copies a node
         for node in nodes:
-            if self._pending_bytes > MAX_PENDING_BYTES // 2:
+            if self.on_way.num_bytes > MAX_PENDING_BYTES // 2:
                 self.note_change()
                 break
             self._tried.add(node.id)  # a failed copy is not repeated at once
@@ -307,16 +309,15 @@ class BlockCopies:
         """Read the content of blocks, and let the writer store the content. Returns False if too
         many copies wait, or no thread can start."""
         size = len(blocks) * transfer.block_bytes
-        if self._pending_bytes and self._pending_bytes + size > MAX_PENDING_BYTES:
+        if self.on_way.num_bytes and self.on_way.num_bytes + size > MAX_PENDING_BYTES:
             return False
         content = transfer.read(np.concatenate([block.units for block in blocks]))
-        self._pending_bytes += size
         try:
             self._writer.submit(self._write, self._flushes, content, blocks, transfer)
         except RuntimeError:  # also if the interpreter ends
-            self._pending_bytes -= size
             return False
 
+        self.on_way.add([block.key for block in blocks], size)
         return True
 
     def _write(
@@ -345,19 +346,17 @@ class BlockCopies:
                     ]
                     stored[i] = any(written)
         finally:
-            lost = [
-                block.node for block, is_stored in zip(blocks, stored, strict=True) if not is_stored
-            ]
-            self._run(partial(self._written, lost, sum(stored), size))
+            self._run(partial(self._written, blocks, stored, size))
 
-    def _written(self, lost: Sequence[RadixNode], count: int, size: int) -> None:
+    def _written(self, blocks: Sequence[NodeBlock], stored: Sequence[bool], size: int) -> None:
         """Count copies. Nodes with a lost copy are offered again."""
-        self._pending_bytes -= size
+        self.on_way.remove([block.key for block in blocks], size)
         self._journal.collect(self._prefixes.stores)
-        self.counts["stored_blocks"] += count
-        for node in lost:
-            self._copied.discard(node.id)
-            node.copied = False
+        self.counts["stored_blocks"] += sum(stored)
+        for block, is_stored in zip(blocks, stored, strict=True):
+            if not is_stored:
+                self._copied.discard(block.node.id)
+                block.node.copied = False
 
     def _read(self, node: RadixNode) -> StoredPrompt | None:
         """Return the prompt up to the end of a node; None if nothing of the prompt is stored."""

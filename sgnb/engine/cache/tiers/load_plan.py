@@ -148,6 +148,14 @@ class LoadPlanner:
             report.refused(store, end - begin, load, compute)
         return best
 
+    def saves_time(self, first: int, end: int, num_bytes: int) -> bool:
+        """Return whether computing the blocks from `first` to `end` takes longer than loading them
+        behind copies of `num_bytes`."""
+        store = self._prefixes.stores.blocks[0]
+        num_bytes += (end - first) * self._block_bytes
+        loading = self._costs.load_seconds(store.name, num_bytes)
+        return loading < self._compute(first, end, 0.0)
+
     def _plan_both(self, plan: LoadPlan, begin: int, seconds: float) -> LoadPlan | None:
         """Return the longest load with a head that is computed meanwhile, if both together are
         faster than the better way alone.

@@ -26,6 +26,7 @@ from .blocks import BLOCK, BlockStore, Bytes
 from .copies import MIN_TOKENS, BlockCopies
 from .copy_journal import CopyJournal
 from .load import READERS, Load
+from .load_decisions import Decision, LoadDecisions
 from .load_plan import LoadPlan, LoadPlanner
 from .load_report import LoadReport
 from .stored_prefixes import StoredPrefixes, Stores, guarded
@@ -99,7 +100,7 @@ class CacheTiers:
         self._readers = executor(READERS, "sgnb-cache-reader")
         self._loads: dict[bytes, Load] = {}  # by the key of each block, with states of the last one
         self._tails = TailLoads(cache, transfer, self._planner, self._readers)
-        self._asked: dict[int, Load | LoadPlan | None] = {}  # by waiting request
+        self._decisions = LoadDecisions(cache, self.copies.on_way)
         self._counts = {"loaded_tokens": 0, "loads": 0}
         cache.on_eviction = lambda nodes: guarded(partial(self.copies.keep, nodes))
         if cache.checkpoints is not None:
@@ -107,24 +108,31 @@ class CacheTiers:
             cache.checkpoints.is_expensive = self.copies.is_expensive
             cache.checkpoints.on_drop = lambda node: guarded(partial(self.copies.keep, [node]))
 
-    def ready(self, request: CachedSequence, may_compute: bool) -> bool:
-        """Return whether a waiting request may start. False while blocks of its prompt are loaded;
-        the first call starts the load if it saves time.
+    def ready(self, request: CachedSequence, may_compute: bool, room: int) -> bool:
+        """Return whether a waiting request may start. False while blocks of its prompt are loaded,
+        or while evicted blocks are on the way to host memory; the first call starts the load if it
+        saves time.
 
         Args:
             request: The request.
             may_compute: The request may start and compute the first blocks during the load.
+            room: Free and evictable slots for the request. A load that needs more does not start:
+                the request does not fit either, and the next call asks again.
         """
-        if request.id not in self._asked:
-            self._asked[request.id] = guarded(partial(self._find_load, request, may_compute))
-
-        load = self._asked[request.id]
-        return not isinstance(load, Load) or load.done
+        decision = self._decisions.current(request)
+        if decision is None:
+            decision = guarded(partial(self._find_load, request, may_compute, room)) or 0
+            self._decisions.note(request, decision)
+        if isinstance(decision, Load):
+            return decision.done
+        return not isinstance(decision, bytes)
 
     def started(self, request: CachedSequence) -> None:
         """Load the last blocks of a started request, if planned."""
-        plan = self._asked.pop(request.id, None)
-        if isinstance(plan, LoadPlan) and self._serves(request):
+        plan = self._decisions.forget(request)
+        if isinstance(plan, LoadPlan) and not plan.meeting:
+            self._report(request.id).not_loaded(plan.store.name, "memory", plan.saved_tokens)
+        elif isinstance(plan, LoadPlan) and self._serves(request):
             guarded(partial(self._start_tail, request, plan))
 
     def meet(self) -> dict[int, int]:
@@ -135,35 +143,35 @@ class CacheTiers:
 
     def forget(self, request: CachedSequence) -> None:
         """Forget a request that loses its slots or ended."""
-        self._asked.pop(request.id, None)
+        self._decisions.forget(request)
         self._tails.end(request)
 
     def prefetch(self, tokens: Ints) -> int:
         """Load the stored blocks of a prompt. Returns the number of tokens on the way."""
         sequence = CachedSequence(tokens, len(tokens), SHARED)
-        load = guarded(partial(self._find_load, sequence, False))
+        load = guarded(partial(self._find_load, sequence, False, self._cache.reclaimable))
         return load.plan.saved_tokens if isinstance(load, Load) else 0
 
     @property
     def loading(self) -> bool:
-        """True if requests wait for blocks on the way to slots."""
-        return bool(self._loads)
+        """True if requests wait for blocks on the way to slots or to host memory."""
+        return bool(self._loads) or self._decisions.await_copies
 
     def cancel(self, reason: str = "cancelled") -> bool:
-        """End all loads with slots, and free the slots. Returns False without loads.
-        reason: see `PrefixNotLoaded`."""
+        """End all loads with slots, and free the slots; loaded prefixes of waiting requests may be
+        evicted. Returns False without loads. reason: see `PrefixNotLoaded`."""
         loads = set(self._loads.values())
         for load in loads:
             self._end_load(load, load.slots)
             self._report_end(load, reason)
-        return bool(loads)
+        return self._decisions.cancel(loads) or bool(loads)
 
     def _cancel_all(self, reason: str) -> None:
         """End also the loads into slots of requests."""
         self.cancel(reason)
         for tail in self._tails.end_all():
             self._report_end(tail.load, reason)
-        self._asked = {id: load for id, load in self._asked.items() if isinstance(load, Load)}
+        self._decisions.clear()
 
     def _report_end(self, load: Load, reason: str) -> None:
         """Report a load without loaded tokens."""
@@ -203,22 +211,27 @@ class CacheTiers:
         """Return counters since the start."""
         return self._counts | self.copies.counts
 
-    def _find_load(self, request: CachedSequence, may_compute: bool) -> Load | LoadPlan | None:
-        """Return the load for a request's prompt: a running load, a new load if the load saves
-        time, the plan of a load while the request computes, or None."""
+    def _find_load(self, request: CachedSequence, may_compute: bool, room: int) -> Decision:
+        """Return the load for a request's prompt, running or new, if a load saves time; otherwise
+        see `Decision`."""
         if not self._serves(request):
-            return None
+            return 0
         usable = self._cache.look_up(request).length
         held = usable if self._states is None else self._cache.held_length(request)
         tokens = request.tokens[: request.reusable]
         if len(tokens) // BLOCK <= usable // BLOCK:
-            return None
+            return usable
 
         prompt = self.prefixes.read(tokens)
         if self._states is None:
             running = self._loads.get(prompt.keys[usable // BLOCK + 1])
             if running is not None:
                 return running
+
+        on_way, first = self.copies.on_way, usable // BLOCK
+        key, end = on_way.find(prompt, first, self.prefixes.stores.blocks)
+        if key is not None and self._planner.saves_time(first, end, on_way.num_bytes):
+            return key
 
         self._journal.collect(self.prefixes.stores)
         report = self._report(request.id)
@@ -230,11 +243,14 @@ class CacheTiers:
                 report.other_weights(fingerprint, count)
 
         if plan is None or not self._is_current(False):
-            return None
+            return usable
         if plan.meeting:
             return plan
 
-        return self._loads.get(prompt.keys[plan.end]) or self._start_load(request.id, tokens, plan)
+        running = self._loads.get(prompt.keys[plan.end])
+        if running is None and len(request.tokens) - held > room:
+            return plan
+        return running or self._start_load(request.id, tokens, plan) or plan
 
     def _report(self, request: int) -> LoadReport:
         return LoadReport(self._journal, self._emit, request)
@@ -249,7 +265,6 @@ class CacheTiers:
         slots = self._cache.allocate(count)
         if slots is None:
             tree.unlock(node)
-            self._report(request).not_loaded(plan.store.name, "memory", plan.saved_tokens)
             return None
 
         self._transfer.begin_writes()
@@ -316,6 +331,7 @@ class CacheTiers:
             if useful:
                 slots = np.concatenate([node.path_slots(), load.slots[:count]])
                 inserted = cache.tree.insert(load.tokens[: len(slots)], slots, "", node)
+                self._decisions.keep(load, inserted.node)
                 # Others may have computed the first tokens meanwhile.
                 unused = np.concatenate([load.slots[: inserted.existing], load.slots[count:]])
                 if load.state is not None:
