@@ -1,15 +1,19 @@
 """Measures the bundled model on held-out questions: `python -m training.evaluate`.
 
 Prints a table, writes it to training/RESULTS.md and into the model's card. Every question is an sgnb program and every
-suite one `run_batch`; greedy unless a suite's program says otherwise, float32 on a CPU.
+suite one `run_batch`; greedy unless a suite's program says otherwise, float32 on a CPU. `--against` compares two models
+on the same questions instead.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
+from math import sqrt
 from pathlib import Path
 from random import Random
+from statistics import mean, variance
 from typing import NamedTuple
 
 from sgnb.backends import LocalExecutor
@@ -32,16 +36,44 @@ class Row(NamedTuple):
     right: float
 
 
-def run(executor: LocalExecutor, suite: Suite, count: int, show: int) -> float:
-    """The share of right answers; prints the first `show` wrong ones."""
+def run(executor: LocalExecutor, suite: Suite, count: int, show: int = 0) -> list[bool]:
+    """Return whether each answer is right. Print the first `show` wrong ones."""
     cases = suite.cases(count)
     rows = [{"case": case, "stop": suite.stop} for case in cases]
     states = suite.program.run_batch(rows, backend=executor, temperature=0)
     answers = [state.ret_value for state in states]
-    wrong = [(c, a) for c, a in zip(cases, answers, strict=True) if not suite.judge(a, c.want)]
+    right = [suite.judge(answer, case.want) for case, answer in zip(cases, answers, strict=True)]
+    wrong = [(case, answer) for case, answer, is_right in zip(cases, answers, right, strict=True) if not is_right]
     for case, answer in wrong[:show]:
         print(f"    {case.prompt[-160:]!r}\n      wanted {case.want!r}, got {answer!r}")
-    return 1 - len(wrong) / len(cases)
+    return right
+
+
+def difference(pairs: Sequence[tuple[list[bool], list[bool]]]) -> tuple[float, float]:
+    """Return the mean difference of two models in points, and half of the 95 % interval.
+
+    The mean is over suites. The interval is that of other questions for the same suites, and pairs the answers to a
+    question.
+
+    Args:
+        pairs: for each suite, whether each answer of the first and of the second model is right; two questions or more.
+    """
+    suites = [[first - second for first, second in zip(*answers, strict=True)] for answers in pairs]
+    spread = sqrt(sum(variance(changes) / len(changes) for changes in suites)) / len(suites)
+    return 100 * mean(mean(changes) for changes in suites), 196 * spread
+
+
+def compare(model: Path, other: Path, suites: Sequence[Suite], count: int) -> None:
+    """Print both models' shares of right answers in each suite, and the difference."""
+    executors = [LocalExecutor(Engine(str(folder))) for folder in (model, other)]
+    pairs = []
+    for suite in suites:
+        first, second = (run(executor, suite, count) for executor in executors)
+        pairs.append((first, second))
+        print(f"{100 * mean(first):5.1f} %  {100 * mean(second):5.1f} %  {suite.name}", flush=True)
+    points, half = difference(pairs)
+    print(f"{points:+.2f} points (95 % interval {points - half:+.2f} to {points + half:+.2f}), "
+          f"{len(pairs)} rows, {sum(len(first) for first, _ in pairs):,} questions")
 
 
 def table(rows: list[Row]) -> str:
@@ -82,18 +114,25 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=MODEL, help="another model: nothing is written")
     parser.add_argument("--count", type=int, default=COUNT, help="questions in each suite; else nothing is written")
     parser.add_argument("--only", default="", help="suites whose name holds this; nothing is written")
+    parser.add_argument("--first", type=int, help="so many suites, from the first one; nothing is written")
+    parser.add_argument("--against", type=Path, help="another model, asked the same questions; nothing is written")
     parser.add_argument("--show", type=int, default=0, help="so many wrong answers of each suite")
     options = parser.parse_args()
+    suites = [suite for suite in SUITES[: options.first] if options.only in suite.name]
+    if options.against:
+        if options.count < 2:
+            parser.error(f"--count {options.count}: an interval needs two questions. Use --count 2 or more.")
+        compare(options.model, options.against, suites, options.count)
+        return
     engine, rows, started = Engine(str(options.model)), [], time.time()
     executor = LocalExecutor(engine)
-    for suite in SUITES:
-        if options.only in suite.name:
-            rows.append(Row(suite, run(executor, suite, options.count, options.show)))
-            print(f"{100 * rows[-1].right:5.1f} %  {percent(suite.bar):>5}  {suite.name}", flush=True)
+    for suite in suites:
+        rows.append(Row(suite, mean(run(executor, suite, options.count, options.show))))
+        print(f"{100 * rows[-1].right:5.1f} %  {percent(suite.bar):>5}  {suite.name}", flush=True)
     rng = Random("calibration")
     found = bins(list(guesses(engine, [held_out_document(rng) for _ in range(20 * options.count)])))
     print(f"calibration error {error(found):.4f}; {time.time() - started:.0f} s")
-    if (options.model, options.count, options.only) == (MODEL, COUNT, ""):
+    if (options.model, options.count, suites) == (MODEL, COUNT, list(SUITES)):
         write(rows, found)
 
 

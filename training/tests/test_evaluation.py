@@ -14,7 +14,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from sgnb.models import path
 from training import train as training
 from training.calibration import Bin, Guess, bins, error
-from training.evaluate import Row, put_into, table
+from training.evaluate import Row, difference, put_into, table
 from training.suites.base import Case, Judge, Suite, contains, same_json
 from training.suites.exam import has_word, last_number
 from training.suites.reading import says
@@ -38,6 +38,16 @@ def test_calibration_of_guesses_counted_by_hand() -> None:
 def test_a_judge_tells_right_from_wrong(judge: Judge, right: str, wrong: str, want: str) -> None:
     assert judge(right, want)
     assert not judge(wrong, want)
+
+
+def test_a_difference_pairs_the_answers_to_a_question() -> None:
+    better = [True, True, False, False], [True, False, False, False]  # changes 0, 1, 0, 0: mean 1/4, variance 1/4
+    worse = [True, False], [True, True]  # changes 0, -1: mean -1/2, variance 1/2
+    points, half = difference([better, worse])
+    assert points == pytest.approx(100 * (1 / 4 - 1 / 2) / 2)
+    assert half == pytest.approx(196 * ((1 / 4) / 4 + (1 / 2) / 2) ** 0.5 / 2)
+    right = [True] * 3 + [False] * 5
+    assert difference([(right, right)]) == (0, 0)
 
 
 def test_the_table_and_its_place(tmp_path: Path) -> None:
