@@ -14,12 +14,14 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import sgnb.backends  # noqa: F401  # lets programs run on engines
+from sgnb.engine.cache.tiers.tiers import CacheTiers
 from sgnb.engine.engine import Engine
 from sgnb.engine.parallel.ring import RingReader, RingWriter
 from sgnb.engine.parallel.step_messages import StepReader, StepWriter
@@ -86,10 +88,10 @@ def readers(ring: RingWriter, count: int) -> Iterator[tuple[list[int], threading
     """Pipes to threads that read and decode messages, and a semaphore released per decoded
     message."""
     pipes, threads, decoded = [], [], threading.Semaphore(0)
-    for _ in range(count):
+    for rank in range(1, count + 1):
         reading, writing = os.pipe()
         pipes.append(writing)
-        threads.append(threading.Thread(target=read_all, args=(ring, reading, decoded)))
+        threads.append(threading.Thread(target=read_all, args=(ring, reading, rank, decoded)))
         threads[-1].start()
     try:
         yield pipes, decoded
@@ -100,8 +102,8 @@ def readers(ring: RingWriter, count: int) -> Iterator[tuple[list[int], threading
             thread.join()
 
 
-def read_all(ring: RingWriter, pipe: int, decoded: threading.Semaphore) -> None:
-    reader, steps = RingReader(os.dup(ring.memory), pipe), StepReader()
+def read_all(ring: RingWriter, pipe: int, rank: int, decoded: threading.Semaphore) -> None:
+    reader, steps = RingReader(os.dup(ring.memory), pipe, rank), StepReader()
     while (message := reader.read()) is not None:
         steps.decode(message)
         decoded.release()
@@ -109,7 +111,7 @@ def read_all(ring: RingWriter, pipe: int, decoded: threading.Semaphore) -> None:
 
 def message_times(rows: int, followers: int, keeps_keys: bool) -> list[float]:
     """Return the microseconds of each step's message. The first step has new requests."""
-    writer, ring, times = StepWriter(), RingWriter(), []
+    writer, ring, times = StepWriter(), RingWriter(followers), []
     with readers(ring, followers) as (pipes, decoded):
         for step in decode_steps(rows, keeps_keys):
             began = time.thread_time()
@@ -120,11 +122,16 @@ def message_times(rows: int, followers: int, keeps_keys: bool) -> list[float]:
     return times
 
 
-def engine_times(rows: int) -> list[float]:
+def engine_times(rows: int, **options: Any) -> tuple[list[float], list[float]]:
     """Return the microseconds of each step's message, in an engine of two ranks with `rows`
-    requests."""
-    times: list[float] = []
-    announce = Team.announce
+    requests, and of the work of the tiers after each step.
+
+    Args:
+        rows: Number of requests.
+        options: Further options of the engine.
+    """
+    times, tier_times = list[float](), list[float]()
+    announce, stepped = Team.announce, CacheTiers.stepped
 
     def timed(team: Team, step: StepInput) -> None:
         began = time.thread_time()
@@ -132,20 +139,27 @@ def engine_times(rows: int) -> list[float]:
         if step.attention.is_decode and len(step.attention) == rows:
             times.append(1e6 * (time.thread_time() - began))
 
+    def timed_tiers(tiers: CacheTiers) -> None:
+        began = time.thread_time()
+        stepped(tiers)
+        tier_times.append(1e6 * (time.thread_time() - began))
+
     config = LlamaConfig(
         vocab_size=400, hidden_size=64, intermediate_size=128, num_hidden_layers=1,
         num_attention_heads=4, num_key_value_heads=2, head_dim=16, max_position_embeddings=512,
     )  # fmt: skip
     Team.announce = timed  # type: ignore[method-assign]
+    CacheTiers.stepped = timed_tiers  # type: ignore[method-assign]
     try:
         with tempfile.TemporaryDirectory() as folder:
             LlamaForCausalLM(config).save_pretrained(folder)
-            with Engine(folder, device="cpu", tensor_parallel=2) as engine:
+            with Engine(folder, device="cpu", tensor_parallel=2, **options) as engine:
                 prompts = [[5 + i % 50, 7, 9 + i // 50] for i in range(rows)]
                 engine.generate(prompts, max_new_tokens=NEW_TOKENS, ignore_eos=True)
     finally:
         Team.announce = announce  # type: ignore[method-assign]
-    return times
+        CacheTiers.stepped = stepped  # type: ignore[method-assign]
+    return times, tier_times
 
 
 def run() -> list[Report]:
@@ -158,8 +172,12 @@ def run() -> list[Report]:
         "In an engine, the processor's caches hold the data of the model, and of other processes "
         "on a busy machine.",
     )
+    messages, _ = engine_times(ROWS)
+    with_tiers, tiers = engine_times(ROWS, host_cache=1.0)
     times = {
-        "engine with 1 follower": engine_times(ROWS),
+        "engine with 1 follower": messages,
+        "engine with 1 follower and host_cache": with_tiers,
+        "engine with 1 follower and host_cache: work of the idle tiers": tiers,
         "message to 1 follower, repeated step": message_times(ROWS, 1, True),
         "message to 1 follower, step built anew": message_times(ROWS, 1, False),
         "message to 3 followers, repeated step": message_times(ROWS, 3, True),

@@ -24,6 +24,8 @@ from .cache.kv_cache import KVCache
 from .cache.manager import CacheManager
 from .cache.slot_allocator import SlotAllocator
 from .cache.state_pool import StatePool
+from .cache.tiers.payloads import token_transfer
+from .cache.tiers.rank_copies import RankCopies
 from .cache.tiers.setup import make_tiers
 from .cache.tiers.tiers import CacheTiers
 from .device.failed_load import cleaned_up_load as cleaned_up_load
@@ -38,7 +40,7 @@ from .model.loading import check_division, load_tokenizer, pick_device
 from .model.recurrent import StepStates
 from .model.weight_monitor import WeightMonitor
 from .options import EngineOptions
-from .parallel import RankGroup, Team, follow
+from .parallel import CommandPort, FollowerParts, RankGroup, Team, follow
 from .request.input_processor import InputProcessor
 from .request.request_factory import RequestFactory
 from .request.tokenizer import Tokenizer
@@ -132,7 +134,9 @@ def serve_rank() -> None:
     follow(_make_follower)
 
 
-def _make_follower(group: RankGroup, device: str, model: dict[str, Any]) -> ModelRunner:
+def _make_follower(
+    group: RankGroup, device: str, model: dict[str, Any], port: CommandPort
+) -> FollowerParts:
     """Load the part of a follower: no tokenizer, cache, scheduler or grammar."""
     settings = EngineOptions(**model["options"] | {"device": device})
     decoder = _load(model["name"], model["source"], None, settings, group)
@@ -146,7 +150,9 @@ def _make_follower(group: RankGroup, device: str, model: dict[str, Any]) -> Mode
     runner = _make_runner(model["source"], settings, decoder, attention, sampler, states, rows)
     if settings.precompiles:
         runner.precompile()
-    return runner
+    transfer = token_transfer(SlotAllocator(kv.slots, weakref.proxy(kv)), kv)
+    copies = RankCopies(transfer, runner.fingerprint.get, group.rank, group.size, *port)
+    return FollowerParts(runner, copies)
 
 
 def _load(
@@ -203,12 +209,13 @@ def _build(
         encoder = _make_encoder(options, decoder, scheduler)
         items = None if encoder is None else encoder.table
         runner = _make_runner(source, options, decoder, attention, sampler, states, rows, team)
-        tiers = _make_tiers(name, options, decoder, (kv, states), scheduler, runner, items, log)
-        if items is not None and tiers is not None:
-            items.read_facts = tiers.prefixes.read_facts
-        if options.precompiles:
+        if options.precompiles:  # with all ranks, before the first command about blocks
             announce("compiling kernels")
             runner.precompile()
+        pools = kv, states, team
+        tiers = _make_tiers(name, options, decoder, pools, scheduler, runner, items, log)
+        if items is not None and tiers is not None:
+            items.read_facts = tiers.prefixes.read_facts
         freeze_heap()
         undo.pop_all()
     return Parts(
@@ -257,7 +264,7 @@ def _make_tiers(
     name: str,
     options: EngineOptions,
     decoder: Decoder,
-    pools: tuple[KVCache, StatePool | None],
+    pools: tuple[KVCache, StatePool | None, Team | None],
     scheduler: Scheduler,
     runner: ModelRunner,
     items: ItemTable | None,
@@ -275,6 +282,7 @@ def _make_tiers(
         runner.weights,
         runner.fingerprint.get,
         free_host_bytes,
+        pools[2],
         find_items=(lambda tokens: ()) if items is None else items.find_spans,
         emit=log.emit,
     )

@@ -121,12 +121,10 @@ class EngineOptions:
             self._check_ranks()
 
     def _check_ranks(self) -> None:
-        """Refuse options unsupported by several ranks. Ignores a disk cache of the environment."""
+        """Refuse options unsupported by several ranks."""
         refused = {
             "compile": self.compile,
             "deterministic": self.deterministic,
-            "host_cache": self.host_cache,
-            "disk_cache": self.disk_cache,
             "quantize": self.quantize,
             'attention="flashinfer"': self.attention == "flashinfer",
         }
@@ -136,7 +134,6 @@ class EngineOptions:
                     f"tensor_parallel={self.tensor_parallel} does not support {option}",
                     f"load without {option}, or without tensor_parallel",
                 )
-        object.__setattr__(self, "disk_cache", False)
 
     def on(self, device: str) -> EngineOptions:
         """Return the options with None replaced by defaults of a device type, "cpu" or "cuda"."""

@@ -54,13 +54,10 @@ class DiskOffer:
 def _is_possible(options: dict[str, Any], tree: TreeState) -> bool:
     """Return whether a disk cache is possible, and absent by default."""
     from ..engine.cache.tiers.setup import VARIABLE
-    from ..engine.options import with_own_names
 
-    options = with_own_names(options)
     chosen = options.get("disk_cache") is not None or os.environ.get(VARIABLE)
     has_disk = tree.tiers is not None and tree.tiers.disk_bytes > 0
-    several_ranks = options.get("tensor_parallel", 1) != 1
-    return not (chosen or has_disk or several_ranks) and options.get("prefix_cache", True)
+    return not (chosen or has_disk) and options.get("prefix_cache", True)
 
 
 def _command(loaded: LoadedEngine) -> str:

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from sgnb.engine import assembly
-from sgnb.engine.parallel.ring import RingReader, RingWriter
-from sgnb.engine.parallel.step_messages import StepReader, StepWriter
+from sgnb.engine.cache.tiers.copy_commands import CopyCommand
+from sgnb.engine.parallel.confirmations import Confirmation, Confirmations
+from sgnb.engine.parallel.follower import CommandPort, FollowingRunner, serve
+from sgnb.engine.parallel.ring import RingReader, RingWriter, unnamed_file
+from sgnb.engine.parallel.step_messages import StepWriter
 from sgnb.engine.step_input import StepInput
 
 
@@ -79,6 +81,17 @@ def on_all_ranks(size: int, work: Callable[[ThreadRank], Any]) -> list[Any]:
     return results
 
 
+class Recorder:
+    """Runner of a follower that records the steps."""
+
+    def __init__(self, runner: FollowingRunner, steps: list[StepInput]) -> None:
+        self.stream, self._runner, self._steps = runner.stream, runner, steps
+
+    def follow(self, step: StepInput) -> None:
+        self._steps.append(step)
+        self._runner.follow(step)
+
+
 class ThreadTeam(ThreadRank):
     """Stand-in for `Team`, with followers in threads. `steps`: steps that the first follower
     ran; `announced`: the same steps on rank 0."""
@@ -90,7 +103,10 @@ class ThreadTeam(ThreadRank):
         self.steps: list[StepInput] = []
         self.announced: list[StepInput] = []
         self.errors: list[BaseException] = []
-        self._writer, self._ring = StepWriter(), RingWriter(64)
+        self._writer, self._ring = StepWriter(), RingWriter(size - 1, 64)
+        self._confirmations, self._sending = Confirmations(size - 1), threading.Lock()
+        self.blocks = unnamed_file("blocks")
+        self.copies: list[Any] = []
         self._pipes: list[int] = []
         self._threads: list[threading.Thread] = []
         for rank in range(1, self.size):
@@ -101,22 +117,36 @@ class ThreadTeam(ThreadRank):
             self._threads[-1].start()
 
     def _follow(self, rank: ThreadRank, pipe: int, model: dict[str, Any]) -> None:
-        reader, ring = StepReader(), RingReader(os.dup(self._ring.memory), pipe)
+        ring = RingReader(os.dup(self._ring.memory), pipe, rank.rank)
+
+        def confirm(*values: Any) -> None:
+            self._confirmations.receive(rank.rank, Confirmation(*values))
+
         try:
-            runner = assembly._make_follower(rank, "cpu", model)  # type: ignore[arg-type]
-            with torch.inference_mode():
-                while (message := ring.read()) is not None:
-                    step = reader.decode(message)
-                    if rank.rank == 1:
-                        self.steps.append(step)
-                    runner.follow(step)
+            port = CommandPort(self.blocks, confirm)
+            parts = assembly._make_follower(rank, "cpu", model, port)  # type: ignore[arg-type]
+            self.copies.append(parts.copies)
+            steps = self.steps if rank.rank == 1 else []
+            serve(ring, parts._replace(runner=Recorder(parts.runner, steps)))
         except BaseException as error:
             self.errors.append(error)
             self._meeting.abort()
 
     def announce(self, step: StepInput) -> None:
         self.announced.append(step)
-        self._ring.write(self._writer.encode(step), self._pipes)
+        self._send(self._writer.encode(step))
+
+    def tell(self, command: CopyCommand) -> None:
+        self._send(command.encode(0))
+
+    def ask(self, command: CopyCommand) -> Callable[[], list[Any]]:
+        number, wait = self._confirmations.expect()
+        self._send(command.encode(number))
+        return wait
+
+    def _send(self, message: Any) -> None:
+        with self._sending:
+            self._ring.write(message, self._pipes)
 
     def named_failures(self) -> nullcontext[None]:
         return nullcontext()
@@ -137,6 +167,10 @@ class ThreadTeam(ThreadRank):
         self._pipes = []
         for thread in self._threads:
             thread.join()
+        self._confirmations.end(RuntimeError("closed"))
+        if self.blocks >= 0:
+            os.close(self.blocks)
+            self.blocks = -1
 
 
 @contextmanager

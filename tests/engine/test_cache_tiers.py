@@ -12,7 +12,7 @@ import torch
 
 from sgnb.engine.cache.radix import Ints
 from sgnb.engine.cache.sequence import CachedSequence, CacheScope
-from sgnb.engine.cache.tiers import copies
+from sgnb.engine.cache.tiers import copies, transfers
 from sgnb.engine.cache.tiers.blocks import BLOCK
 from sgnb.engine.cache.tiers.tail_loads import TailLoad
 from sgnb.engine.cache.tiers.tier_costs import TierCosts
@@ -152,12 +152,12 @@ def test_a_failed_copy_leaves_the_engine_as_it_was(caplog: pytest.LogCaptureFixt
     setting.submit()
     for _ in range(400):
         setting.step()
-    transfer: Any = setting.tiers._transfer
+    own: Any = setting.tiers._transfer
 
     def fail(*args: Any) -> Any:
         raise RuntimeError("no memory")
 
-    transfer.write = transfer.read = fail
+    own.write = own.read = fail
     for _ in range(400):
         setting.step()
     assert "a copy of the cache failed" in caplog.text
@@ -319,7 +319,7 @@ def test_a_tail_without_a_read_has_no_cost() -> None:
 def test_a_node_above_the_limit_is_copied_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = Setting(2, ("disk",))
     block_bytes = BLOCK * setting.kv.unit_bytes
-    monkeypatch.setattr(copies, "PART_BYTES", 2 * block_bytes)
+    monkeypatch.setattr(transfers, "PART_BYTES", 2 * block_bytes)
     monkeypatch.setattr(copies, "MAX_PENDING_BYTES", 4 * block_bytes)
     computed(setting, setting.tokens(700))
     for _ in range(5):
@@ -332,16 +332,16 @@ def test_a_node_above_the_limit_is_copied_in_parts(monkeypatch: pytest.MonkeyPat
 def test_a_copy_that_fails_is_tried_again() -> None:
     setting = Setting(3, ("disk",))
     computed(setting, setting.tokens(500))
-    transfer: Any = setting.tiers.copies._transfer
-    read = transfer.read
+    own: Any = setting.tiers.copies._transfer
+    read = own.read
 
     def fail(ids: Any) -> Any:
         raise MemoryError
 
-    transfer.read = fail
+    own.read = fail
     setting.tiers.copies.write_idle()
     assert setting.tiers.copies.on_way.num_bytes == 0
-    transfer.read = read
+    own.read = read
     copy_idle(setting)
     assert stored(setting) == 500 // BLOCK and setting.tiers.copies.on_way.num_bytes == 0
     [node] = setting.cache.tree.nodes()

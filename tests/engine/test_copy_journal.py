@@ -12,12 +12,13 @@ import pytest
 import torch
 
 from sgnb.engine.cache.tiers import copies as tier_copies
-from sgnb.engine.cache.tiers import copy_journal
+from sgnb.engine.cache.tiers import copy_journal, transfers
 from sgnb.engine.cache.tiers.blocks import BLOCK, Block, block_keys, root_key
 from sgnb.engine.cache.tiers.copy_journal import STORED, CopyJournal
 from sgnb.engine.cache.tiers.disk import DiskBlocks
 from sgnb.engine.cache.tiers.folder import FORMAT
 from sgnb.engine.cache.tiers.host import HostBlocks
+from sgnb.engine.cache.tiers.host_memory import allocate
 from sgnb.engine.cache.tiers.other_weights import find_other_weights
 from sgnb.engine.cache.tiers.stored_prefixes import Stores
 from sgnb.engine.cache.tiers.stored_prompt import ItemSpan, read_prompt
@@ -146,7 +147,7 @@ def test_only_the_latest_absent_blocks_keep_a_number(monkeypatch: pytest.MonkeyP
 
 
 def test_host_memory_records_evictions_and_flushes() -> None:
-    store = HostBlocks(4 * BLOCK * 3, 3, pin=False)
+    store = HostBlocks(4 * BLOCK * 3, 3, allocate)
     for number in range(6):
         store.write(make_block(number))
     assert [c.state for c in store.changes].count("room") == 2
@@ -169,7 +170,7 @@ def test_host_memory_records_evictions_and_flushes() -> None:
 
 def test_memory_returned_to_the_machine_is_recorded() -> None:
     free = [1 << 40]
-    store = HostBlocks(4 * BLOCK * 3, 3, pin=False, free_bytes=lambda: free[0])
+    store = HostBlocks(4 * BLOCK * 3, 3, allocate, free_bytes=lambda: free[0])
     for number in range(3):
         store.write(make_block(number))
     free[0] = 0
@@ -245,7 +246,7 @@ def test_copies_that_cannot_wait_are_reported(monkeypatch: pytest.MonkeyPatch) -
     setting = Setting(3, ("host",))
     prompt_of(setting)
     monkeypatch.setattr(tier_copies, "MAX_PENDING_BYTES", 3 * BLOCK * setting.kv.unit_bytes)
-    monkeypatch.setattr(tier_copies, "PART_BYTES", BLOCK * setting.kv.unit_bytes)
+    monkeypatch.setattr(transfers, "PART_BYTES", BLOCK * setting.kv.unit_bytes)
     setting.tiers.copies.keep(setting.cache.tree.evict(600))
     [event] = [e for e in setting.events if isinstance(e, CopiesChanged)]
     assert event.state == "busy" and len(event.blocks) == 9 - 3
@@ -253,8 +254,8 @@ def test_copies_that_cannot_wait_are_reported(monkeypatch: pytest.MonkeyPatch) -
 
 def test_values_that_are_not_finite_are_reported() -> None:
     setting = Setting(4, ("host",))
-    transfer = setting.tiers._transfer
-    transfer._is_finite = lambda units: torch.zeros(len(units)).bool()
+    own: Any = setting.tiers._transfer
+    own._is_finite = lambda units: torch.zeros(len(units)).bool()
     prompt_of(setting)
     setting.tiers.copies.keep(setting.cache.tree.evict(600))
     work_all(setting)

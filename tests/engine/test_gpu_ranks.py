@@ -9,12 +9,15 @@ import pytest
 import torch
 
 from sgnb.engine import assembly
+from sgnb.engine.cache.tiers.tier_costs import TierCosts
 from sgnb.engine.engine import Engine
 from sgnb.engine.parallel import Team, team
 
 from .rank_scenario import assert_equal, open_engine, run_scenario, save_model
 from .test_gpu import POOL
+from .test_rank_tiers import BLOCKS, PROMPTS, wait_until
 
+COUNT = torch.cuda.device_count()
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 
 
@@ -62,7 +65,40 @@ def test_two_gloo_ranks_on_one_gpu(
         assert kinds(two) == expected_kinds
 
 
-@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+@pytest.mark.parametrize(
+    "gpus",
+    [1, pytest.param(2, marks=pytest.mark.skipif(COUNT < 2, reason="needs two GPUs"))],
+)
+def test_two_ranks_load_from_host_memory_and_files(
+    gpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one GPU, the ranks share the GPU, without graphs."""
+    if gpus == 1:
+        monkeypatch.setattr(team, "rank_devices", lambda first, size: ["cuda:0"] * size)
+    monkeypatch.setattr(TierCosts, "load_seconds", lambda costs, store, num_bytes: 0.0)
+    model = save_model(tmp_path / "model", "llama", max_position_embeddings=512)
+    options: dict[str, Any] = {"max_total_tokens": 700, "cuda_graphs": gpus == 2}
+
+    def answer(opened: Engine, prompt: list[int]) -> list[int]:
+        output: Any = opened.generate(prompt, max_new_tokens=5, temperature=0, ignore_eos=True)
+        return list(output.token_ids)
+
+    with engine(model, **options) as one:
+        expected = [answer(one, prompt) for prompt in PROMPTS]
+    options |= {"tensor_parallel": 2, "disk_cache": str(tmp_path / "kv")}
+    with engine(model, host_cache=1, **options) as two:
+        for turn in range(3):
+            assert [answer(two, prompt) for prompt in PROMPTS] == expected, turn
+            wait_until(lambda: not two._loop.tiers.tiers.copies.on_way.num_bytes)  # type: ignore[union-attr]
+        assert two.stats()["loads"] >= 3
+        two.pin(PROMPTS[0], durable=True)
+        wait_until(lambda: two.pins()[0]["durable"] == BLOCKS * 64)
+    with engine(model, **options) as two:
+        assert answer(two, PROMPTS[0]) == expected[0]
+        assert two.stats()["loaded_tokens"] == BLOCKS * 64
+
+
+@pytest.mark.skipif(COUNT < 2, reason="needs two GPUs")
 @pytest.mark.parametrize("overlap", [False, True])
 def test_two_gpus(overlap: bool, tmp_path: Path) -> None:
     model = save_model(tmp_path, "llama")

@@ -45,7 +45,9 @@ def content(engine: Engine, prompt: list[int]) -> Bytes:
     tiers = engine._loop.tiers.tiers
     assert tiers is not None
     node = engine._loop._scheduler.cache.tree.match(np.array(prompt, np.int32))
-    return tiers._transfer.read(node.path_slots()[:1280])()[0].copy()
+    reading = tiers._transfer.read(node.path_slots()[:1280])
+    assert reading is not None
+    return np.concatenate(reading().blocks)
 
 
 def wait_for(engine: Engine, name: str, least: int) -> None:

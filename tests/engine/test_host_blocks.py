@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import partial
 from mmap import PAGESIZE
 from types import SimpleNamespace
 from typing import Any
@@ -21,8 +22,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgnb.engine.cache.tiers import host
-from sgnb.engine.cache.tiers.blocks import BLOCK, BlockStore
+from sgnb.engine.cache.tiers.blocks import BLOCK, BlockStore, Bytes
 from sgnb.engine.cache.tiers.host import HostBlocks
+from sgnb.engine.cache.tiers.host_memory import allocate, allocate_pinned
 
 from .numbered_blocks import make_block, read
 
@@ -74,7 +76,7 @@ steps = st.lists(
 @settings(max_examples=150)
 @given(st.integers(0, 5), steps)
 def test_the_store_agrees_with_a_dictionary(size: int, steps: list[tuple[str, int]]) -> None:
-    store: HostBlocks = HostBlocks(size * SIZE + SIZE // 2, UNIT, pin=False)
+    store: HostBlocks = HostBlocks(size * SIZE + SIZE // 2, UNIT, allocate)
     protocol: BlockStore = store
     oracle = Oracle(size)
     for action, number in steps:
@@ -103,7 +105,7 @@ def test_the_store_agrees_with_a_dictionary(size: int, steps: list[tuple[str, in
 
 def test_valuable_blocks_age() -> None:
     """A valuable block outlives many cheap blocks, and is evicted in the end."""
-    store = HostBlocks(2 * SIZE, UNIT, pin=False)
+    store = HostBlocks(2 * SIZE, UNIT, allocate)
     valuable = make_block(0, UNIT, 1.0)
     store.write(valuable)
     for number in range(1, 200):
@@ -131,7 +133,7 @@ def during_copies(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object])
 
 @pytest.mark.parametrize("end", ["nothing", "flush", "close"])
 def test_a_place_is_not_reused_while_it_is_read(end: str) -> None:
-    store = HostBlocks(2 * SIZE, UNIT, pin=False)
+    store = HostBlocks(2 * SIZE, UNIT, allocate)
     first, *others = [make(number) for number in range(12)]
     assert store.write(first)
 
@@ -152,7 +154,7 @@ def test_a_place_is_not_reused_while_it_is_read(end: str) -> None:
 
 @pytest.mark.parametrize("end", ["flush", "close"])
 def test_a_write_beside_a_flush_leaves_no_block(monkeypatch: Any, end: str) -> None:
-    store = HostBlocks(2 * SIZE, UNIT, pin=False)
+    store = HostBlocks(2 * SIZE, UNIT, allocate)
     ran = during_copies(monkeypatch, getattr(store, end))
     assert not store.write(make(1)) and ran and not store.holds(make(1).key)
     check(store)
@@ -160,14 +162,14 @@ def test_a_write_beside_a_flush_leaves_no_block(monkeypatch: Any, end: str) -> N
 
 
 def test_two_writes_of_one_block_at_once(monkeypatch: Any) -> None:
-    store = HostBlocks(2 * SIZE, UNIT, pin=False)
+    store = HostBlocks(2 * SIZE, UNIT, allocate)
     ran = during_copies(monkeypatch, lambda: store.write(make(1)))
     assert store.write(make(1)) and ran and store.stored == 1 == store.free
     check(store)
 
 
 def test_a_failed_copy_returns_the_place() -> None:
-    store = HostBlocks(2 * SIZE, UNIT, pin=False)
+    store = HostBlocks(2 * SIZE, UNIT, allocate)
     block = make(1)
     with pytest.raises(ValueError, match="broadcast"):
         store.write(block._replace(data=block.data[:5]))
@@ -191,7 +193,7 @@ def fast_switches() -> Iterator[None]:
 
 def test_threads_read_and_write_while_blocks_are_evicted(fast_switches: None) -> None:
     unit = 512
-    store = HostBlocks(8 * BLOCK * unit, unit, pin=False)
+    store = HostBlocks(8 * BLOCK * unit, unit, allocate)
     blocks = [make_block(number, unit, COSTS[number % 6]) for number in range(24)]
 
     def work(seed: int) -> int:
@@ -219,7 +221,7 @@ def test_threads_read_and_write_while_blocks_are_evicted(fast_switches: None) ->
 def test_close_beside_threads_returns_all_places(fast_switches: None) -> None:
     unit = 512
     for seed in range(5):
-        store = HostBlocks(8 * BLOCK * unit, unit, pin=False)
+        store = HostBlocks(8 * BLOCK * unit, unit, allocate)
         closed = threading.Event()
 
         def work(number: int, store: Any = store, closed: Any = closed) -> None:
@@ -242,7 +244,7 @@ def test_close_beside_threads_returns_all_places(fast_switches: None) -> None:
 
 def test_arenas_are_allocated_when_needed(monkeypatch: Any) -> None:
     monkeypatch.setattr(host, "ARENA_BYTES", 2 * SIZE + 5)
-    store = HostBlocks(5 * SIZE + 20, UNIT, pin=False)
+    store = HostBlocks(5 * SIZE + 20, UNIT, allocate)
     totals = []
     for number in range(7):
         store.write(make_block(number, UNIT))
@@ -255,7 +257,7 @@ def test_arenas_leave_memory_to_the_machine(monkeypatch: Any) -> None:
     monkeypatch.setattr(host, "ARENA_BYTES", 2 * SIZE)
     monkeypatch.setattr(host, "RESERVE_BYTES", 5 * SIZE)
     free = 9 * SIZE
-    store = HostBlocks(6 * SIZE, UNIT, pin=False, free_bytes=lambda: free)
+    store = HostBlocks(6 * SIZE, UNIT, allocate, free_bytes=lambda: free)
     for number in range(5):
         assert store.write(make_block(number, UNIT))
         free = 8 * SIZE
@@ -283,28 +285,28 @@ def test_arenas_leave_memory_to_the_machine(monkeypatch: Any) -> None:
     check(store)
 
 
-def test_an_arena_allocated_next_to_close_is_not_kept(monkeypatch: Any) -> None:
-    store = HostBlocks(4 * BLOCK * UNIT, UNIT, pin=False)
-    empty = np.empty
-
-    def allocate(*args: Any) -> Any:
+def test_an_arena_allocated_next_to_close_is_not_kept() -> None:
+    def close(size: int) -> Bytes:
         store.close()
-        return empty(*args)
+        return allocate(size)
 
-    monkeypatch.setattr(host.np, "empty", allocate)
+    store = HostBlocks(4 * BLOCK * UNIT, UNIT, close)
     assert not store.write(make_block(1, UNIT))
     assert not store.total and not store._arenas
 
 
 def test_a_full_memory_keeps_the_present_arenas(monkeypatch: Any) -> None:
     monkeypatch.setattr(host, "ARENA_BYTES", 2 * SIZE)
-    store = HostBlocks(6 * SIZE, UNIT, pin=False)
+    allocated = list[int]()
+
+    def fail(size: int) -> Bytes:
+        allocated.append(size)
+        if len(allocated) > 1:
+            raise MemoryError
+        return allocate(size)
+
+    store = HostBlocks(6 * SIZE, UNIT, fail)
     store.write(make(0))
-
-    def fail(size: int, dtype: Any) -> Any:
-        raise MemoryError
-
-    monkeypatch.setattr(host.np, "empty", fail)
     assert all(store.write(make_block(number, UNIT)) for number in range(1, 5))
     assert store.total == store.stored == 2
 
@@ -333,9 +335,8 @@ def test_arenas_are_pinned_until_their_last_use(monkeypatch: Any) -> None:
 
     monkeypatch.setattr(torch.cuda, "cudart", lambda: Runtime)
     monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
-    monkeypatch.setattr(host, "_current_device", lambda: 3)
     monkeypatch.setattr(host, "ARENA_BYTES", 4 * SIZE + 1)
-    store = HostBlocks(7 * SIZE, UNIT, pin=True)
+    store = HostBlocks(7 * SIZE, UNIT, partial(allocate_pinned, torch.device("cuda:3")))
     blocks = [make_block(number, UNIT) for number in range(12)]
     assert all(store.write(block) for block in blocks)
     assert len(pinned) == 2 and store.total == 2 + 4
@@ -354,14 +355,13 @@ def test_memory_that_cannot_be_pinned_is_not_used(monkeypatch: Any) -> None:
     runtime = SimpleNamespace(cudaHostRegister=lambda *_: 2)
     monkeypatch.setattr(torch.cuda, "cudart", lambda: runtime)
     monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
-    monkeypatch.setattr(host, "_current_device", lambda: 0)
-    store = HostBlocks(7 * SIZE, UNIT, pin=True)
+    store = HostBlocks(7 * SIZE, UNIT, partial(allocate_pinned, torch.device("cuda:3")))
     assert not store.write(make(1)) and not store.write(make(2)) and store.total == 0
 
 
 def test_sizes_of_arenas() -> None:
     full = host.ARENA_BYTES
-    assert host._arena_sizes(3 * full + 9, 5) == [9, full, full, full]
-    assert host._arena_sizes(3 * full + 9, 10) == [full, full, full]
-    assert host._arena_sizes(9, 10) == []
-    assert host._arena_sizes(5 * full, 2 * full) == [2 * full, 2 * full]
+    assert host.arena_sizes(3 * full + 9, 5) == [9, full, full, full]
+    assert host.arena_sizes(3 * full + 9, 10) == [full, full, full]
+    assert host.arena_sizes(9, 10) == []
+    assert host.arena_sizes(5 * full, 2 * full) == [2 * full, 2 * full]

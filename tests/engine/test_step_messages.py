@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sgnb.engine.attention.cascade import find_cascade
 from sgnb.engine.parallel import team
-from sgnb.engine.parallel.ring import UNREAD, RingReader, RingWriter
+from sgnb.engine.parallel.ring import PLACES, RingReader, RingWriter
 from sgnb.engine.parallel.step_messages import NO_LONGS, NUMBERS, StepReader, StepWriter
 from sgnb.engine.step_input import UNCONSTRAINED, AttentionInput, SamplingInput, StepInput
 
@@ -145,12 +145,14 @@ def pipes() -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
-@given(sizes=st.lists(st.integers(1, 300), min_size=1, max_size=40), behind=st.integers(0, UNREAD))
+@given(sizes=st.lists(st.integers(1, 300), min_size=1, max_size=60), behind=st.integers(0, 50))
+@example(sizes=[3] * 60, behind=PLACES - 1)
+@example(sizes=[3] * 60, behind=PLACES)
 def test_messages_arrive_unchanged(sizes: list[int], behind: int) -> None:
-    """The reader may be `UNREAD` messages behind."""
+    """The reader may be any number of messages behind."""
     reading, writing = os.pipe()
-    writer = RingWriter(16)
-    reader = RingReader(os.dup(writer.memory), reading)
+    writer = RingWriter(1, 16)
+    reader = RingReader(os.dup(writer.memory), reading, 1)
     try:
         for i, size in enumerate(sizes):
             writer.write([np.full(size, i), np.array([size], np.int32)], [writing])
@@ -175,8 +177,8 @@ def check(reader: RingReader, i: int, sizes: list[int]) -> None:
 def test_a_team_that_does_not_start_leaves_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     rings: list[RingWriter] = []
 
-    def make_ring() -> RingWriter:
-        rings.append(RingWriter(4096))
+    def make_ring(readers: int) -> RingWriter:
+        rings.append(RingWriter(readers, 4096))
         return rings[-1]
 
     def fail(self: team.Team, rank: int, start: dict[str, Any]) -> None:

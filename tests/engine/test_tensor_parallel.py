@@ -192,19 +192,15 @@ def test_a_follower_samples_nothing() -> None:
     assert output.tokens.tolist() == [7, 8] and sampler.sampled.tolist() == [7, 8, 9]
 
 
-@pytest.mark.parametrize(
-    "option", ["compile", "deterministic", "host_cache", "disk_cache", "attention"]
-)
+@pytest.mark.parametrize("option", ["compile", "deterministic", "attention"])
 def test_options_that_exclude_ranks(option: str) -> None:
-    value = {"host_cache": 1.0, "attention": "flashinfer"}.get(option, True)
+    value = "flashinfer" if option == "attention" else True
     with pytest.raises(OptionError, match=f"tensor_parallel=2 does not support {option}"):
         EngineOptions.make({"tp_size": 2, option: value})
 
 
 def test_the_alias_and_the_default() -> None:
     assert EngineOptions.make({"tp_size": 2}).tensor_parallel == 2
-    assert EngineOptions.make({"tp_size": 2}).disk_cache is False
-    assert EngineOptions.make({}).disk_cache is None
     with pytest.raises(OptionError, match="given twice"):
         EngineOptions.make({"tp_size": 2, "tensor_parallel": 2})
     with pytest.raises(OptionError, match="tensor_parallel=0"):

@@ -21,12 +21,18 @@ from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.cache.state_pool import StatePool, StateShape
 from sgnb.engine.cache.tiers.block_transfer import BlockTransfer
 from sgnb.engine.cache.tiers.blocks import Block, Bytes, CopyChange
+from sgnb.engine.cache.tiers.host_memory import allocate
+from sgnb.engine.cache.tiers.rank_transfer import RankTransfer
 from sgnb.engine.cache.tiers.stored_prefixes import Stores
 from sgnb.engine.cache.tiers.stored_prompt import ItemSpan
 from sgnb.engine.cache.tiers.tiers import CacheTiers
+from sgnb.engine.cache.tiers.transfers import Transfer
+
+from .fake_ranks import FakeRanks
 
 SHAPES = {0: LayerShape(1, 3, 2), 3: LayerShape(2, 1, 2)}
 SLOTS, STATES = 1500, 20
+HOST_BYTES = 1 << 28
 VOCAB = 50
 CPU = torch.device("cpu")
 Kind = Literal["host", "disk"]
@@ -59,6 +65,7 @@ class Memory:
         self.blocks: dict[bytes, Block] = {}
         self.damaged: set[bytes] = set()
         self.changes: deque[CopyChange] = deque()
+        self.allocate: Callable[[int], Bytes] = allocate
 
     def holds(self, key: bytes) -> bool:
         return key in self.blocks
@@ -81,7 +88,9 @@ class Memory:
 
     def write(self, block: Block) -> bool:
         self.damaged.discard(block.key)
-        self.blocks[block.key] = block._replace(data=block.data.copy())
+        data = self.allocate(block.data.nbytes).reshape(block.data.shape)
+        np.copyto(data, block.data)
+        self.blocks[block.key] = block._replace(data=data)
         self.changes.append(CopyChange(block.key, "stored"))
         return True
 
@@ -121,10 +130,12 @@ class Setting:
         hybrid: bool = False,
         images: bool = False,
         slow_loads: bool = False,
+        ranks: int = 1,
     ) -> None:
-        """slow_loads: a load is estimated as slow as computing the same tokens."""
+        """slow_loads: a load is estimated as slow as computing the same tokens. ranks: number of
+        processes that compute the model."""
         self.chance, self.current, self.policy = random.Random(seed), True, policy
-        self.hybrid, self.slow_loads = hybrid, slow_loads
+        self.hybrid, self.slow_loads, self.num_ranks = hybrid, slow_loads, ranks
         self.stores = [Memory(kind) for kind in kinds]
         self.state_stores = [Memory(kind) for kind in kinds]
         self.events: list[Any] = []
@@ -146,6 +157,8 @@ class Setting:
             checkpoint_every=192,
             policy=self.policy,
         )
+        others = [KVCache(SHAPES, SLOTS, torch.float16, CPU) for _ in range(1, self.num_ranks)]
+        self.ranks = FakeRanks(others, self.chance)
         self.executors: list[LateExecutor] = []
         self.commands: list[Callable[[], object]] = []
         self.waiting: list[CachedSequence] = []
@@ -164,7 +177,13 @@ class Setting:
         self.start()
 
     def open(self) -> CacheTiers:
-        transfer = BlockTransfer(self.cache.slots, CPU, lambda units: units.any(1))
+        own = BlockTransfer(self.cache.slots, CPU, lambda units: (units > 0).any(1))
+        transfer: Transfer = own
+        if self.num_ranks > 1:
+            transfer = RankTransfer(own, self.cache.slots, self.ranks, HOST_BYTES, readers=1)
+            assert transfer.find_fault() == ""
+        for store in self.stores:
+            store.allocate = transfer.allocate
         checkpoints, states = self.cache.checkpoints, None
         if checkpoints is not None:
             states = BlockTransfer(checkpoints.pool, CPU, per_block=1)
@@ -291,8 +310,7 @@ class Setting:
                 end = self.chance.randrange(begin + 1, end + 1)
         for at, item in self.find_items(tokens):
             assert not any(at + low < begin < at + high for low, high in item.blocks)
-        content = torch.from_numpy(self.content(tokens[:end], begin))
-        self.kv.restore(request.slots[begin:end], content)
+        self.write(request.slots[begin:end].copy(), self.content(tokens[:end], begin))
 
         plans = self.cache.plan([request], np.array([begin]), np.array([end]))
         for plan in plans:
@@ -307,9 +325,32 @@ class Setting:
         self.cache.launched([request], plans)
         if not self.hybrid:
             self.cache.share(request)
-        read = torch.empty(end, self.kv.unit_bytes, dtype=torch.uint8)
-        self.kv.copy(request.slots[:end], read)
-        assert (read.numpy() == self.content(tokens[:end], 0)).all(), "wrong content"
+        self.compare(request.slots[:end].copy(), self.content(tokens[:end], 0))
+
+    def write(self, slots: Ints, content: Bytes) -> None:
+        """Write the content of slots on all ranks. Each rank has other bytes."""
+
+        def write(kv: KVCache, rank: int) -> None:
+            kv.restore(slots, torch.from_numpy(content ^ np.uint8(rank)))
+
+        write(self.kv, 0)
+        self.ranks.step(lambda rank: write(self.ranks.pools[rank - 1], rank))
+
+    def compare(self, slots: Ints, content: Bytes) -> None:
+        """Compare the content of slots on all ranks."""
+
+        def compare(kv: KVCache, rank: int) -> None:
+            read = torch.empty(len(slots), kv.unit_bytes, dtype=torch.uint8)
+            kv.copy(slots, read)
+            assert (read.numpy() == content ^ np.uint8(rank)).all(), f"wrong content, rank {rank}"
+
+        compare(self.kv, 0)
+        self.ranks.step(lambda rank: compare(self.ranks.pools[rank - 1], rank))
+
+    def follow(self) -> None:
+        """Let the other ranks run some messages."""
+        for _ in range(self.chance.randrange(8) if self.num_ranks > 1 else 0):
+            self.ranks.work(self.chance.randrange(self.num_ranks - 1))
 
     def finish(self) -> None:
         if self.running:
@@ -346,6 +387,7 @@ class Setting:
 
     def step(self) -> None:
         usual = [self.submit, self.admit, self.finish, self.work, self.deliver, self.prefill]
+        usual += [self.follow] if self.num_ranks > 1 else []
         seldom = [
             self.abort,
             self.damage,

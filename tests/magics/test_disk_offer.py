@@ -66,8 +66,6 @@ REFUSED = [
     {"disk_cache": "/tmp/kv"},
     {"disk_cache": True},
     {"prefix_cache": False},
-    {"tensor_parallel": 2},
-    {"tp_size": 2},
 ]
 
 

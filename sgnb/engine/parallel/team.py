@@ -6,6 +6,7 @@ notebook. A follower ends with the pipe to this process. An ended follower ends 
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -14,16 +15,19 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ...errors import LostRankError, first_line
 from ..step_input import StepInput
+from .confirmations import Confirmation, Confirmations
 from .group import PeerLostError, RankGroup, rank_devices
-from .ring import RingWriter
+from .ring import RingWriter, unnamed_file
 from .step_messages import StepWriter
 
 CONSEQUENCE = 1.0
@@ -38,11 +42,24 @@ _BEGIN = (
 )
 
 
+class RankCommand(Protocol):
+    """Work of the followers between two steps."""
+
+    def encode(self, number: int) -> Sequence[NDArray[np.integer]]:
+        """Return the message, as arrays of one dimension. The first integer is negative.
+
+        Args:
+            number: Number of the confirmation; 0 for none.
+        """
+
+
 class Team:
     """Followers of an engine, on rank 0.
 
     Attributes:
         group: Group of all ranks.
+        size: Number of ranks.
+        blocks: Descriptor of the file for the blocks of all ranks.
         failure: Error of the first lost rank.
     """
 
@@ -52,13 +69,13 @@ class Team:
         Args:
             size: Number of ranks.
             device: Device of rank 0.
-            model: Description of the model for `follower.MakeRunner`, of JSON values.
+            model: Description of the model for `follower.MakeFollower`, of JSON values.
 
         Raises:
             ModelError: There are too few GPUs.
             LostRankError: A follower ended.
         """
-        self._size = size
+        self.size, self.blocks = size, unnamed_file("sgnb-blocks")
         self.failure: LostRankError | None = None
         self._failing = threading.Lock()  # a thread per follower reports
         self._failed = threading.Event()
@@ -70,7 +87,9 @@ class Team:
 
         self._folder = tempfile.mkdtemp(prefix="sgnb-ranks-")
         store = os.path.join(self._folder, "addresses")
-        self._writer, self._ring = StepWriter(), RingWriter()
+        self._writer, self._ring = StepWriter(), RingWriter(size - 1)
+        self._sending = threading.Lock()
+        self._confirmations = Confirmations(size - 1)
         self._followers: list[subprocess.Popen[bytes]] = []
         self._pipes: list[int] = []
         self.group: RankGroup | None = None
@@ -80,6 +99,7 @@ class Team:
             for rank in range(1, size):
                 start = {"rank": rank, "size": size, "store": store, "nccl": nccl}
                 start |= {"device": devices[rank], "memory": self._ring.memory}
+                start |= {"blocks": self.blocks}
                 start |= {"threads": torch.get_num_threads(), "model": model}
                 self._start(rank, start)
             with self.named_failures():
@@ -92,8 +112,31 @@ class Team:
 
     def announce(self, step: StepInput) -> None:
         """Let the followers run a step. Replaces the nodes of the step by copies."""
+        self._send(self._writer.encode(step))
+
+    def tell(self, command: RankCommand) -> None:
+        """Send a command without a confirmation, on any thread. Ignores a lost rank: the next step
+        reports the loss."""
+        with suppress(LostRankError):
+            self._send(command.encode(0))
+
+    def ask(self, command: RankCommand) -> Callable[[], list[Any]]:
+        """Send a command. On any thread.
+
+        Returns:
+            A function to wait for the followers, with the values by rank. The function raises
+            LostRankError for a lost rank, and RuntimeError if a follower failed.
+        """
+        number, wait = self._confirmations.expect()
+        self._send(command.encode(number))
+        return wait
+
+    def _send(self, message: Sequence[NDArray[np.integer]]) -> None:
         try:
-            self._ring.write(self._writer.encode(step), self._pipes)
+            with self._sending:
+                if self._closing:
+                    raise _closed()
+                self._ring.write(message, self._pipes)
         except OSError as error:
             raise self.cause(PeerLostError(str(error))) from error
 
@@ -128,7 +171,9 @@ class Team:
         Args:
             patience: Seconds for each follower to exit before a kill.
         """
-        self._closing = True
+        with self._sending:  # later commands must not reach files with the numbers of the pipes
+            self._closing = True
+        self._confirmations.end(_closed())
         _teams.discard(self)
         for follower in self._followers:
             _close_pipe(follower)
@@ -143,6 +188,9 @@ class Team:
         if self.group is not None:
             self.group.close()
         self._ring.close()
+        if self.blocks >= 0:
+            os.close(self.blocks)
+            self.blocks = -1
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def close_after(self, error: BaseException) -> None:
@@ -178,7 +226,7 @@ class Team:
             env={**os.environ, "OMP_NUM_THREADS": str(start["threads"])},
             # an interrupt of the notebook's process group must not reach the follower
             start_new_session=True,
-            pass_fds=(self._ring.memory,),
+            pass_fds=(self._ring.memory, self.blocks),
         )
         self._followers.append(follower)
 
@@ -190,16 +238,23 @@ class Team:
         threading.Thread(target=self._wait, args=(rank, follower), name=name, daemon=True).start()
 
     def _wait(self, rank: int, follower: subprocess.Popen[bytes]) -> None:
-        """Report the end of a follower."""
+        """Deliver the confirmations of a follower, and report the end."""
         assert follower.stdout is not None
-        report = follower.stdout.read()
+        end: dict[str, Any] = {}
+        for line in io.BufferedReader(follower.stdout):  # type: ignore[type-var]
+            with suppress(ValueError):  # cut by a kill
+                content = json.loads(line)
+                if isinstance(content, dict):
+                    end = content
+                else:
+                    self._confirmations.receive(rank, Confirmation(*content))
         status = follower.wait()
 
         reason, is_consequence = f"ended with status {status}", False
         if status < 0:
             reason = f"was killed by signal {-status}"
-        with suppress(ValueError):
-            reason, is_consequence = json.loads(report)
+        if end:
+            reason, is_consequence = end["reason"], end["consequence"]
 
         if is_consequence and self._failed.wait(CONSEQUENCE):
             return
@@ -210,14 +265,19 @@ class Team:
             if self._closing or self.failure is not None:
                 return
             self.failure = LostRankError(
-                f"rank {rank} of {self._size} {reason}",
+                f"rank {rank} of {self.size} {reason}",
                 "load the model again; all ranks are ended. If memory ran out, load with a "
                 "smaller max_step_tokens, max_running_requests or memory_limit",
             )
         self._failed.set()
+        self._confirmations.end(self.failure)
         if self.group is not None:
             self.group.abort()
         self._on_lost(self.failure)
+
+
+def _closed() -> LostRankError:
+    return LostRankError("the engine is closed", "load the model again")
 
 
 def _close_pipe(follower: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Copies of a payload between the device and host memory."""
+"""Copies of a payload between the device and memory of this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -16,15 +15,13 @@ from torch import Tensor
 from ..radix import Ints
 from ..slot_allocator import SlotAllocator
 from .blocks import BLOCK, Bytes
+from .host_memory import allocate, allocate_pinned
+from .transfers import ReadBlocks, Transfer
 
-PART_BYTES = 32 * 2**20
-"""Largest copy at once."""
 
-
-class BlockTransfer:
-    """Copies between the units of a payload and host memory. Reads are on the engine's thread and
-    stream, writes on any thread and on two streams of their own: units are written during the next
-    copy to the GPU.
+class BlockTransfer(Transfer):
+    """`Transfer` between the units and the host memory of this process. Writes use two streams:
+    units are written during the next copy to the GPU.
 
     Args:
         units: KV slots, or states, with content.
@@ -34,7 +31,7 @@ class BlockTransfer:
         per_block: Units of a block: `BLOCK` slots, or one state.
 
     Attributes:
-        unit_bytes: Bytes of a unit in host memory. A block has a multiple of `BLOCK` bytes.
+        device: See above.
     """
 
     def __init__(
@@ -44,34 +41,17 @@ class BlockTransfer:
         is_finite: Callable[[Tensor], Tensor] = lambda units: torch.ones(len(units)).bool(),
         per_block: int = BLOCK,
     ) -> None:
-        self._units, self._device = units, device
+        step = BLOCK // per_block
+        unit_bytes = max(1, -(-units.unit_bytes // step)) * step
+        super().__init__(units, per_block, unit_bytes, padding=unit_bytes - units.unit_bytes)
+        self.device = device
         self._pinned: list[tuple[weakref.ref[NDArray[Any]], Tensor]] = []  # arrays, their memory
         self._on_gpu = device.type == "cuda"
         self._writes = [torch.cuda.Stream(device) for _ in range(2 * self._on_gpu)]
         self._turns = cycle(self._writes)
         self._is_finite = is_finite
-        self.per_block = per_block
-        step = BLOCK // per_block
-        self.unit_bytes = max(1, -(-units.unit_bytes // step)) * step
 
-    @property
-    def block_bytes(self) -> int:
-        """Bytes of a block in host memory."""
-        return self.per_block * self.unit_bytes
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row of a block, see `Block.data`."""
-        return self.block_bytes // BLOCK
-
-    def read(self, ids: Ints) -> Callable[[], tuple[Bytes, NDArray[np.bool_]]]:
-        """Copy the content of units, which may change after the call.
-
-        Returns:
-            A function that waits for the copy, on any thread, and returns the content,
-            uint8[len(ids), unit_bytes], and which units are finite, bool[len(ids)]. On a GPU the
-            copy follows the launched kernels, and this call does not wait.
-        """
+    def read(self, ids: Ints) -> Callable[[], ReadBlocks]:
         if not self._on_gpu:
             return partial(self._pack, self._units.take(ids), len(ids))
 
@@ -83,9 +63,9 @@ class BlockTransfer:
         content, finite = map(self._to_host, (staged, self._is_finite(staged)))
         copied = _mark()
 
-        def wait() -> tuple[Bytes, NDArray[np.bool_]]:
+        def wait() -> ReadBlocks:
             copied.synchronize()
-            return content, finite
+            return self._blocks(content, finite)
 
         return wait
 
@@ -97,36 +77,31 @@ class BlockTransfer:
         self._pinned.append((weakref.ref(array), memory))
         return array
 
-    def _pack(self, write: Callable[[Tensor], None], count: int) -> tuple[Bytes, NDArray[np.bool_]]:
+    def _pack(self, write: Callable[[Tensor], None], count: int) -> ReadBlocks:
         """Return taken content as `read` does."""
         staged = self._staged(count)
         write(staged)
-        return staged.numpy(), self._is_finite(staged).numpy()
+        return self._blocks(staged.numpy(), self._is_finite(staged).numpy())
 
     def _staged(self, count: int) -> Tensor:
         """Return memory of the device for the content of units, with zeros behind the content."""
-        padded = self.unit_bytes > self._units.unit_bytes
-        new = torch.zeros if padded else torch.empty
-        return new((count, self.unit_bytes), dtype=torch.uint8, device=self._device)
+        new = torch.zeros if self._padding else torch.empty
+        return new((count, self.unit_bytes), dtype=torch.uint8, device=self.device)
+
+    def _blocks(self, units: Bytes, finite: NDArray[Any]) -> ReadBlocks:
+        blocks = list(units.reshape(-1, BLOCK, self.row_bytes))
+        flags = finite.reshape(len(blocks), -1).all(axis=1, keepdims=True)
+        return ReadBlocks(blocks, flags.ravel())
 
     def begin_writes(self) -> None:
-        """Order later writes after all launched work of the engine's thread, which may use the
-        units."""
         for stream in self._writes:
-            stream.wait_stream(torch.cuda.current_stream(self._device))
+            stream.wait_stream(torch.cuda.current_stream(self.device))
 
     def end_writes(self) -> None:
-        """Order later work of the engine's thread after all writes."""
         for stream in self._writes:
-            torch.cuda.current_stream(self._device).wait_stream(stream)
+            torch.cuda.current_stream(self.device).wait_stream(stream)
 
     def write(self, ids: Ints, blocks: Sequence[Bytes]) -> Callable[[], None]:
-        """Write the content of units, in blocks. Takes memory of the device for all blocks.
-
-        Returns:
-            A function that waits until the blocks are read and the units are written. From pinned
-            memory, a write itself does not wait.
-        """
         if not self._on_gpu:
             for begin, block in zip(range(0, len(ids), self.per_block), blocks, strict=True):
                 content = torch.from_numpy(block.reshape(self.per_block, self.unit_bytes))
@@ -137,7 +112,7 @@ class BlockTransfer:
         size = len(blocks), self.block_bytes
         stream = next(self._turns)
         with torch.inference_mode(), torch.cuda.stream(stream):
-            staged = torch.empty(size, dtype=torch.uint8, device=self._device)
+            staged = torch.empty(size, dtype=torch.uint8, device=self.device)
             try:
                 for part, block in zip(staged, blocks, strict=True):
                     part.copy_(torch.from_numpy(block).view(-1), non_blocking=True)
@@ -147,35 +122,18 @@ class BlockTransfer:
                 raise
             return _mark().synchronize
 
-    def spare(self, count: int) -> Bytes:
-        """Return memory for copies of blocks, uint8[count, BLOCK, row_bytes], pinned for a GPU."""
+    def spare(self, count: int) -> Sequence[Bytes]:
         size = count, BLOCK, self.row_bytes
         if not self._on_gpu:
-            return torch.empty(size, dtype=torch.uint8).numpy()
-        with torch.cuda.device(self._device):  # otherwise a context on the first GPU
-            return torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy()
+            return list(torch.empty(size, dtype=torch.uint8).numpy())
+        with torch.cuda.device(self.device):  # otherwise a context on the first GPU
+            return list(torch.empty(size, dtype=torch.uint8, pin_memory=True).numpy())
 
-    def find_fault(self) -> str:
-        """Write random content to the units of a block and read it back. Returns the difference as
-        text, or ""."""
-        units = self._units
-        if units.available < self.per_block:
-            return f"the KV pool of {units.total} tokens is smaller than a block of {BLOCK}"
-        size = self.per_block, self.unit_bytes
-        content = np.random.default_rng(0).integers(0, 256, size, np.uint8)
-        content[:, units.unit_bytes :] = 0
-        ids = units.allocate(self.per_block)
-        try:
-            self.begin_writes()
-            self.write(ids, [content])()
-            restored, _ = self.read(ids)()
-            wrong = np.flatnonzero((restored != content).any(axis=0))
-            self.write(ids, [np.zeros_like(content)])()  # unused units stay finite
-        finally:
-            units.free(ids)
+    def allocate(self, size: int) -> Bytes:
+        return allocate_pinned(self.device, size) if self._on_gpu else allocate(size)
 
-        kind = "a token" if self.per_block > 1 else "the recurrent layers' state"
-        return f"byte {wrong[0]} of {kind} is not restored" if len(wrong) else ""
+    def close(self) -> None:
+        self._pinned.clear()
 
 
 def _mark() -> torch.cuda.Event:

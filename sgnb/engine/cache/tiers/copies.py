@@ -10,27 +10,23 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..checkpoints import LEAST_ALIGNED
 from ..manager import CacheManager
 from ..radix import Ints, RadixNode
-from .block_transfer import PART_BYTES, BlockTransfer
-from .blocks import BLOCK, Block, BlockStore, Bytes, CopyChange
+from .blocks import BLOCK, Block, BlockStore, CopyChange
 from .copies_on_way import CopiesOnWay
 from .copy_journal import STORED, CopyJournal
 from .stored_prefixes import StoredPrefixes, guarded
 from .stored_prompt import StoredPrompt
 from .tier_costs import TierCosts
+from .transfers import MAX_PENDING_BYTES, ReadBlocks, Transfer
 
 MIN_TOKENS = LEAST_ALIGNED
 """Shortest prompt prefix that is stored."""
 
 DISK_SECONDS = 0.5
 """Compute time of a prefix from which its first use goes to the disk; later uses always do."""
-
-MAX_PENDING_BYTES = 2**30
-"""Copies that wait for the writer. Further copies are dropped: an eviction never waits."""
 
 IDLE_WORK_SECONDS = 0.01
 """Longest time without a look at the queue of commands."""
@@ -76,8 +72,8 @@ class BlockCopies:
     def __init__(
         self,
         cache: CacheManager,
-        transfer: BlockTransfer,
-        states: BlockTransfer | None,
+        transfer: Transfer,
+        states: Transfer | None,
         costs: TierCosts,
         prefixes: StoredPrefixes,
         is_current: Callable[[bool], bool],
@@ -238,7 +234,7 @@ class BlockCopies:
             whole: Copy the blocks of all nodes on the paths, too.
         """
         blocks = [block for node in nodes for block in self._missing(node, stores, whole)]
-        size = max(1, PART_BYTES // self._transfer.block_bytes)
+        size = self._transfer.part_blocks
         for first in range(0, len(blocks), size):
             if not self._submit(blocks[first : first + size], self._transfer):
                 self.counts["dropped_blocks"] += len(blocks) - first
@@ -305,13 +301,15 @@ class BlockCopies:
         with suppress(RuntimeError):  # no thread can start
             self._writer.submit(guarded, write)
 
-    def _submit(self, blocks: Sequence[NodeBlock], transfer: BlockTransfer) -> bool:
+    def _submit(self, blocks: Sequence[NodeBlock], transfer: Transfer) -> bool:
         """Read the content of blocks, and let the writer store the content. Returns False if too
         many copies wait, or no thread can start."""
         size = len(blocks) * transfer.block_bytes
         if self.on_way.num_bytes and self.on_way.num_bytes + size > MAX_PENDING_BYTES:
             return False
         content = transfer.read(np.concatenate([block.units for block in blocks]))
+        if content is None:
+            return False
         try:
             self._writer.submit(self._write, self._flushes, content, blocks, transfer)
         except RuntimeError:  # also if the interpreter ends
@@ -323,16 +321,14 @@ class BlockCopies:
     def _write(
         self,
         flushes: int,
-        content: Callable[[], tuple[Bytes, NDArray[np.bool_]]],
+        content: Callable[[], ReadBlocks],
         blocks: Sequence[NodeBlock],
-        transfer: BlockTransfer,
+        transfer: Transfer,
     ) -> None:
         """Write copies to their stores, on the writer's thread."""
         stored, size = [False] * len(blocks), len(blocks) * transfer.block_bytes
         try:
-            units, finite = content()
-            rows = units.reshape(len(blocks), BLOCK, -1)
-            flags = finite.reshape(len(blocks), -1).all(axis=1, keepdims=True).ravel()
+            rows, flags = content()
             for i, (each, data, is_finite) in enumerate(zip(blocks, rows, flags, strict=True)):
                 if not is_finite:
                     for store in each.stores:

@@ -12,12 +12,10 @@ from __future__ import annotations
 import heapq
 import sys
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from mmap import PAGESIZE
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +66,7 @@ class HostBlocks:
     Args:
         limit_bytes: Upper bound of the memory of all arenas.
         unit_bytes: Bytes per token.
-        pin: Pin the memory for copies by the current GPU.
+        allocate: See `Transfer.allocate`.
         free_bytes: Returns the free memory of the machine.
 
     Attributes:
@@ -81,15 +79,14 @@ class HostBlocks:
         self,
         limit_bytes: int,
         unit_bytes: int,
-        pin: bool,
+        allocate: Callable[[int], Bytes],
         free_bytes: Callable[[], int] = lambda: sys.maxsize,
     ) -> None:
         self.total = self.moving = 0
         self._free_bytes = free_bytes
         self.changes: deque[CopyChange] = deque()
-        self._unit_bytes, self._pin = unit_bytes, pin
-        self._device = _current_device() if pin else 0
-        self._sizes = _arena_sizes(limit_bytes, BLOCK * unit_bytes)  # of further arenas
+        self._unit_bytes, self._allocate = unit_bytes, allocate
+        self._sizes = arena_sizes(limit_bytes, BLOCK * unit_bytes)  # of further arenas
         self._arenas: list[Arena] = []
 
         self._lock = threading.Lock()
@@ -273,7 +270,7 @@ class HostBlocks:
         memory = None
         try:
             if self._free_bytes() >= 2 * size + RESERVE_BYTES:
-                memory = _pinned(size, self._device) if self._pin else np.empty(size, np.uint8)
+                memory = self._allocate(size)
         except (MemoryError, RuntimeError):
             with self._lock:
                 self._sizes.clear()
@@ -292,37 +289,8 @@ class HostBlocks:
                 self.total += count
 
 
-def _arena_sizes(limit: int, block_bytes: int) -> list[int]:
+def arena_sizes(limit: int, block_bytes: int) -> list[int]:
     """Return the bytes of each arena, the largest last."""
     full = max(ARENA_BYTES, block_bytes)
     sizes = [limit % full] if limit % full >= block_bytes else []
     return sizes + [full] * (limit // full)
-
-
-def _current_device() -> int:
-    import torch
-
-    return torch.cuda.current_device()
-
-
-def _pinned(size: int, device: int) -> Bytes:
-    """Allocate pinned memory. The pages are taken before CUDA pins them: CUDA's own allocation
-    stops all launches for half a second per GiB.
-
-    Raises:
-        MemoryError: CUDA cannot pin the memory.
-    """
-    import torch
-
-    # Whole pages: CUDA refuses a copy of other memory that begins on a pinned page and ends behind.
-    pinned = -(-size // PAGESIZE) * PAGESIZE
-    memory = np.empty(pinned + PAGESIZE, np.uint8)
-    memory.fill(0)
-    begin = -memory.ctypes.data % PAGESIZE
-    runtime, address = torch.cuda.cudart(), memory.ctypes.data + begin
-    with torch.cuda.device(device):  # otherwise a context on the first GPU
-        status = int(runtime.cudaHostRegister(address, pinned, 0))
-    if status:
-        raise MemoryError(f"CUDA cannot pin {size:,} bytes of host memory: error {status}")
-    weakref.finalize(memory, runtime.cudaHostUnregister, address).atexit = False
-    return memory[begin : begin + size]

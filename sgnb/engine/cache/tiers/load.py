@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..radix import Ints, RadixNode
-from .block_transfer import PART_BYTES, BlockTransfer
 from .blocks import BLOCK, Bytes
 from .load_plan import LoadPlan, StoredBlock
 from .stored_prefixes import guarded
+from .transfers import Transfer
 
 READERS = min(16, max(4, os.cpu_count() or 4))
 """Threads that read blocks: one per core for the checksums, and at least 4 that wait for the
@@ -56,7 +56,7 @@ class Load:
     node: RadixNode
     tokens: Ints
     slots: Ints
-    transfer: BlockTransfer
+    transfer: Transfer
     state: Bytes | None
     request: int
     done: bool = False
@@ -79,8 +79,8 @@ class Load:
     def start(self, readers: Executor, finished: Callable[[Load], None]) -> None:
         """Read all blocks on the threads of `readers`; the last thread calls `finished`."""
         targets = self._targets()
-        size = max(1, PART_BYTES // self.transfer.block_bytes)
-        size = 1 if self.floor else min(size, -(-len(targets) // READERS))
+        size = min(self.transfer.part_blocks, -(-len(targets) // READERS))
+        size = 1 if self.floor else size
         parts = [range(len(targets))[i : i + size] for i in range(0, len(targets), size)]
         if self.floor:
             parts = parts[: self.floor - 1 : -1]
@@ -106,7 +106,7 @@ class Load:
         for thread in range(threads):
             readers.submit(work, thread)
 
-    def _fill(self, part: Mapping[int, Target], spare: Callable[[], Bytes]) -> None:
+    def _fill(self, part: Mapping[int, Target], spare: Callable[[], Sequence[Bytes]]) -> None:
         """Read a part and write the part to its slots. spare: memory for a part of blocks."""
         with ExitStack() as opened:
             filled, contents = list[int](), list[Bytes]()
@@ -165,5 +165,5 @@ class Load:
         return all(self.read)
 
 
-def _at(spare: Callable[[], Bytes], place: int) -> Bytes:
+def _at(spare: Callable[[], Sequence[Bytes]], place: int) -> Bytes:
     return spare()[place]

@@ -12,14 +12,19 @@ from torch import Tensor
 from ..fp8 import FP8
 from ..kv_cache import KVCache
 from ..manager import CacheManager
+from ..slot_allocator import SlotAllocator
 from ..state_pool import StatePool, bytes_per_state
 from .block_transfer import BlockTransfer
 from .blocks import BlockStore
 from .copies import MIN_TOKENS
+from .copy_commands import CopyRanks
 from .disk import DiskBlocks
 from .host import HostBlocks
 from .item_records import ItemRecords
+from .load import READERS
+from .rank_transfer import RankTransfer
 from .stored_prefixes import Stores
+from .transfers import Transfer
 
 BLOCKS_PER_STATE = 8
 """Blocks per state of recurrent layers in host memory."""
@@ -28,8 +33,8 @@ BLOCKS_PER_STATE = 8
 class Payloads(NamedTuple):
     """Copies of each payload."""
 
-    tokens: BlockTransfer  # keys and values
-    states: BlockTransfer | None  # None without recurrent layers
+    tokens: Transfer  # keys and values
+    states: Transfer | None  # None without recurrent layers
 
     @property
     def least_bytes(self) -> int:
@@ -48,7 +53,6 @@ class Payloads(NamedTuple):
         identity: str,
         host_bytes: int | None,
         disk: tuple[Path, int] | None,
-        pin: bool,
         free_bytes: Callable[[], int],
     ) -> Stores:
         """Open the stores of a model.
@@ -58,7 +62,6 @@ class Payloads(NamedTuple):
             identity: Fingerprint of the model.
             host_bytes: Size of all stores in host memory; None for none.
             disk: Folder and size of the files; None for none.
-            pin: Pin the host memory.
             free_bytes: Returns the free host memory.
         """
         blocks, states = list[BlockStore](), list[BlockStore]()
@@ -67,8 +70,8 @@ class Payloads(NamedTuple):
             size = host_bytes
             if self.states is not None:
                 size = host_bytes * BLOCKS_PER_STATE * self.tokens.block_bytes // self.least_bytes
-                states.append(HostBlocks(host_bytes - size, self.states.row_bytes, pin, free_bytes))
-            blocks.append(HostBlocks(size, self.tokens.row_bytes, pin, free_bytes))
+                states.append(_host_blocks(host_bytes - size, self.states, free_bytes))
+            blocks.append(_host_blocks(size, self.tokens, free_bytes))
 
         if disk is not None:
             files = DiskBlocks(disk[0], identity, self.tokens.row_bytes, disk[1])
@@ -78,10 +81,38 @@ class Payloads(NamedTuple):
         return Stores(root, blocks, states, records)
 
 
-def make_payloads(cache: CacheManager, kv: KVCache, states: StatePool | None) -> Payloads:
-    """Return the copies of an engine's payloads."""
-    check = _finite_check(kv.columns)
-    tokens = BlockTransfer(cache.slots, kv.device, check)
+def _host_blocks(size: int, transfer: Transfer, free_bytes: Callable[[], int]) -> HostBlocks:
+    return HostBlocks(size, transfer.row_bytes, transfer.allocate, free_bytes)
+
+
+def token_transfer(slots: SlotAllocator, kv: KVCache) -> BlockTransfer:
+    """Return the copies of the keys and values of a process."""
+    return BlockTransfer(slots, kv.device, _finite_check(kv.columns))
+
+
+def make_payloads(
+    cache: CacheManager,
+    kv: KVCache,
+    states: StatePool | None,
+    ranks: CopyRanks | None,
+    host_bytes: int | None,
+    has_disk: bool,
+) -> Payloads:
+    """Return the copies of an engine's payloads.
+
+    Args:
+        cache: Owner of the slots.
+        kv: Keys and values; with several ranks of rank 0.
+        states: States of recurrent layers, or None.
+        ranks: All ranks, without recurrent layers; None for a single process.
+        host_bytes: Size of all stores in host memory; None for none.
+        has_disk: The engine has a disk cache.
+    """
+    own = token_transfer(cache.slots, kv)
+    tokens: Transfer = own
+    if ranks is not None:
+        readers = READERS if has_disk else 1
+        tokens = RankTransfer(own, cache.slots, ranks, host_bytes or 0, readers)
     if states is None or cache.checkpoints is None:
         return Payloads(tokens, None)
 

@@ -23,8 +23,10 @@ from ..radix import Ints
 from ..state_pool import StatePool
 from .blocks import BLOCK, root_key
 from .copies import MIN_TOKENS
+from .copy_commands import CopyRanks
 from .other_weights import find_other_weights
 from .payloads import Payloads, make_payloads
+from .rank_transfer import group_fingerprint
 from .stored_prefixes import Stores
 from .stored_prompt import ItemSpan
 from .tiers import CacheTiers
@@ -57,6 +59,7 @@ def make_tiers(
     weights: WeightComparison | None,
     identity: Callable[[], str],
     free_bytes: Callable[[], int],
+    ranks: CopyRanks | None,
     *,
     find_items: Callable[[Ints], Sequence[ItemSpan]],
     emit: Callable[[Any], None],
@@ -73,21 +76,23 @@ def make_tiers(
         states: States of recurrent layers, in the memory of the device, or None.
         model: The model, held by a weak reference.
         weights: Comparison of weights that the user can change.
-        identity: Returns the fingerprint of the present keys and values.
+        identity: Returns the fingerprint of the present keys and values in this process.
         free_bytes: Returns the free host memory.
+        ranks: All ranks of a tensor-parallel model; None for a single process.
         find_items: Returns the images, videos and sounds of a prompt.
         emit: Receives events.
 
     Raises:
         OptionError: The folder of the disk cache is not private.
+        LostRankError: A rank ended.
     """
     disk = disk_location(disk_cache)
     if disk is None and host_cache is None:
         return None
 
-    payloads = make_payloads(cache, kv, states)
-    sizes = [] if host_cache is None else [int(host_cache * GIB)]
-    sizes += [] if disk is None else [disk[1]]
+    host_bytes = None if host_cache is None else int(host_cache * GIB)
+    payloads = make_payloads(cache, kv, states, ranks, host_bytes, disk is not None)
+    sizes = [size for size in (host_bytes, None if disk is None else disk[1]) if size is not None]
     fault = _find_fault(cache, model, min(sizes), payloads)
     if fault:
         message = f"{name!r} runs without host_cache and disk_cache: {fault}; load without them"
@@ -97,11 +102,9 @@ def make_tiers(
     find_model, modules = weakref.ref(model), [weakref.ref(each) for each in model.modules()]
 
     def open_stores() -> Stores:
-        fingerprint = identity()
+        fingerprint = identity() if ranks is None else group_fingerprint(identity(), ranks)
         root = root_key(fingerprint)
-        host_bytes = None if host_cache is None else int(host_cache * GIB)
-        pin = kv.device.type == "cuda"
-        return payloads.open_stores(root, fingerprint, host_bytes, disk, pin, free_bytes)
+        return payloads.open_stores(root, fingerprint, host_bytes, disk, free_bytes)
 
     def is_current(thorough: bool) -> bool:
         alive = find_model()
@@ -111,7 +114,7 @@ def make_tiers(
             return alive is not None and not changed and not _has_foreign_hooks(present)
         return False
 
-    emit(_started(host_cache, disk))
+    emit(_started(host_bytes, disk))
     return CacheTiers(
         cache,
         payloads.tokens,
@@ -124,9 +127,9 @@ def make_tiers(
     )
 
 
-def _started(host_cache: float | None, disk: tuple[Path, int] | None) -> TiersStarted:
+def _started(host_bytes: int | None, disk: tuple[Path, int] | None) -> TiersStarted:
     return TiersStarted(
-        host_bytes=0 if host_cache is None else int(host_cache * GIB),
+        host_bytes=host_bytes or 0,
         disk_bytes=0 if disk is None else disk[1],
         block=BLOCK,
         min_tokens=MIN_TOKENS,

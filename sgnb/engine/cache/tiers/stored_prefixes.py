@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
+from ....errors import LostRankError
 from ..radix import Ints
 from .blocks import BlockStore
 from .item_records import ItemRecords
@@ -78,6 +79,8 @@ def guarded(work: Callable[[], T]) -> T | None:
     """Run `work`. An error is only logged: each prefix can be computed again."""
     try:
         return work()
+    except LostRankError:  # the engine ends with this error
+        return None
     except Exception:
         _log.exception("a copy of the cache failed")
         return None

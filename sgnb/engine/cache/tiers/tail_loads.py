@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from ..manager import CacheManager
 from ..sequence import CachedSequence
-from .block_transfer import BlockTransfer
 from .blocks import BLOCK
 from .load import Load
 from .load_plan import LoadPlan, LoadPlanner
+from .transfers import Transfer
 
 
 class TailLoad(NamedTuple):
@@ -44,7 +44,7 @@ class TailLoads:
     """
 
     def __init__(
-        self, cache: CacheManager, transfer: BlockTransfer, planner: LoadPlanner, readers: Executor
+        self, cache: CacheManager, transfer: Transfer, planner: LoadPlanner, readers: Executor
     ) -> None:
         self._cache, self._transfer = cache, transfer
         self._planner, self._readers = planner, readers

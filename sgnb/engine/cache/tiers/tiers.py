@@ -21,7 +21,6 @@ from ....events import PrefixLoaded
 from ..manager import CacheManager
 from ..radix import Ints, RadixNode
 from ..sequence import SHARED, CachedSequence
-from .block_transfer import BlockTransfer
 from .blocks import BLOCK, BlockStore, Bytes
 from .copies import MIN_TOKENS, BlockCopies
 from .copy_journal import CopyJournal
@@ -33,6 +32,7 @@ from .stored_prefixes import StoredPrefixes, Stores, guarded
 from .stored_prompt import ItemSpan, StoredPrompt
 from .tail_loads import TailLoad, TailLoads
 from .tier_costs import TierCosts
+from .transfers import Transfer
 
 
 class CacheTiers:
@@ -61,10 +61,10 @@ class CacheTiers:
     def __init__(
         self,
         cache: CacheManager,
-        transfer: BlockTransfer,
+        transfer: Transfer,
         open_stores: Callable[[], Stores],
         *,
-        states: BlockTransfer | None = None,
+        states: Transfer | None = None,
         find_items: Callable[[Ints], Sequence[ItemSpan]] = lambda tokens: (),
         is_current: Callable[[bool], bool] = lambda thorough: True,
         find_other_weights: Callable[[StoredPrompt], tuple[str, int]] = lambda prompt: ("", 0),
@@ -206,6 +206,8 @@ class CacheTiers:
         self._readers.shutdown(wait=False, cancel_futures=True)
         self.copies.close()
         self.prefixes.close()
+        for transfer in filter(None, (self._transfer, self._states)):
+            transfer.close()
 
     def statistics(self) -> dict[str, int]:
         """Return counters since the start."""
