@@ -71,7 +71,7 @@ def test_random_work_restores_the_content_of_each_token(
     assert any(event.begin for event in loads) == ("slow" in payloads)
     assert {event.store for event in loads} <= set(kinds)
     assert "failed" not in caplog.text
-    assert bool(setting.state_stores[-1].blocks) == ("hybrid" in PAYLOADS[payloads])
+    assert setting.state_stores[-1].was_written == ("hybrid" in PAYLOADS[payloads])
     heads = [event for event in setting.events if getattr(event, "reason", "") == "head"]
     assert bool(heads) == ("slow" in payloads)
 

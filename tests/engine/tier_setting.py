@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any, Literal
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from sgnb.engine.cache.radix import Ints
 from sgnb.engine.cache.sequence import CachedSequence, CacheScope
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.cache.state_pool import StatePool, StateShape
+from sgnb.engine.cache.tiers import copies
 from sgnb.engine.cache.tiers.block_transfer import BlockTransfer
 from sgnb.engine.cache.tiers.blocks import Block, Bytes, CopyChange
 from sgnb.engine.cache.tiers.host_memory import allocate
@@ -64,6 +66,7 @@ class Memory:
         self.name: str = name
         self.blocks: dict[bytes, Block] = {}
         self.damaged: set[bytes] = set()
+        self.was_written = False
         self.changes: deque[CopyChange] = deque()
         self.allocate: Callable[[int], Bytes] = allocate
 
@@ -87,6 +90,7 @@ class Memory:
         return self.blocks[key].seconds if key in self.blocks else 0.0
 
     def write(self, block: Block) -> bool:
+        self.was_written = True
         self.damaged.discard(block.key)
         data = self.allocate(block.data.nbytes).reshape(block.data.shape)
         np.copyto(data, block.data)
@@ -382,6 +386,11 @@ class Setting:
     def flush(self) -> None:
         self.cache.flush()
 
+    def write_idle(self) -> None:
+        """Copy all nodes, however slow the machine is."""
+        with patch.object(copies, "IDLE_WORK_SECONDS", 60.0):
+            self.tiers.copies.write_idle()
+
     def prefetch(self) -> None:
         self.tiers.prefetch(self.encode(self.chance.choice(self.documents)))
 
@@ -393,7 +402,7 @@ class Setting:
             self.damage,
             self.lose,
             self.tiers.cancel,
-            self.tiers.copies.write_idle,
+            self.write_idle,
         ]
         seldom += [self.flush, self.prefetch]
         if self.chance.random() < 0.01:
