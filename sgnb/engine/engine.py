@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -172,12 +171,7 @@ class Engine(GenerateMethods, CacheMethods):
             schedule_policy: Order of waiting requests.
             overlap: Launch a step before the last step is read.
         """
-        changes: dict[str, Any] = {}
-        if schedule_policy is not None:
-            changes["schedule_policy"] = arguments.string("schedule_policy", schedule_policy)
-        if overlap is not None:
-            changes["overlap"] = arguments.switch("overlap", overlap)
-        options = replace(self.options, **changes)
+        options = self.options.switched(schedule_policy, overlap)
 
         def change() -> None:
             self._scheduler.waiting.policy = options.schedule_policy

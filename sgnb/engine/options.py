@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import OptionError, nearest
-from ..sampling import integer, optional, read_option, scalar, switch
+from ..sampling import integer, optional, read_option, scalar, switch, text
 from .attention import BACKENDS, BackendName
 from .cache.kv_dtype import KV_DTYPES, KVDtype
 from .cache.radix import EVICTION_POLICIES, EvictionPolicy
@@ -151,6 +151,18 @@ class EngineOptions:
             overlap=gpu if self.overlap is None else self.overlap,
             cuda_graphs=gpu if self.cuda_graphs is None else self.cuda_graphs and gpu,
         )
+
+    def switched(
+        self, schedule_policy: SchedulePolicy | None, overlap: bool | None
+    ) -> EngineOptions:
+        """Return the options after `Engine.switch`. None keeps the present value."""
+        changes: dict[str, Any] = {}
+        if schedule_policy is not None:
+            policy = read_option("schedule_policy", schedule_policy, "a string", text)
+            changes["schedule_policy"] = policy
+        if overlap is not None:
+            changes["overlap"] = read_option("overlap", overlap, "True or False", switch)
+        return replace(self, **changes)
 
     @property
     def precompiles(self) -> bool:

@@ -150,12 +150,7 @@ class RemoteCalls:
         self, *, schedule_policy: SchedulePolicy | None = None, overlap: bool | None = None
     ) -> None:
         """See `Engine.switch`; for all clients."""
-        changes: dict[str, Any] = {}
-        if schedule_policy is not None:
-            changes["schedule_policy"] = arguments.string("schedule_policy", schedule_policy)
-        if overlap is not None:
-            changes["overlap"] = arguments.switch("overlap", overlap)
-        options = replace(self.options, **changes)
+        options = self.options.switched(schedule_policy, overlap)
         self._client.call("switch", schedule_policy, overlap)
         self.options = options
 
