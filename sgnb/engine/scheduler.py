@@ -358,11 +358,11 @@ class Scheduler:
         return None
 
     def _start(self, request: Request, growth: int) -> bool:
-        """Start a request if the memory suffices (`_fits`). Pins are undone if nothing runs."""
+        """Start a request if the memory suffices. Undoes pins if no request runs or loads."""
         match, remaining = self.cache.match(request), request.remaining
-        waits = self.running or self.loads.loading
+        can_wait = self.running or self.loads.loading
         while not self._fits(match, remaining, growth):
-            if waits or not (self.loads.cancel() or self.cache.unpin_oldest()):
+            if can_wait or not (self.loads.cancel() or self.cache.unpin_oldest()):
                 match = self.cache.unlock(match)
                 self._waits.front = self._shortage(match, remaining, growth)
                 self._waits.report(request, self._waits.front)

@@ -25,7 +25,7 @@ class Storage(Protocol):
         """
 
     def take(self, ids: NDArray[np.int32]) -> Callable[[Any], None]:
-        """Take the present content of units in host memory, in less time than `copy`.
+        """Take the present content of units in host memory, without packing.
 
         Args:
             ids: Units to take, int32[n].

@@ -12,7 +12,7 @@ class PrefixLoads(Protocol):
 
     @property
     def loading(self) -> bool:
-        """True while requests wait for a load, or for the copy before."""
+        """True if requests wait for a load, or for a copy of evicted blocks to host memory."""
 
     def ready(self, request: CachedSequence, may_compute: bool, room: int) -> bool:
         """Return whether a waiting request may start; see `CacheTiers.ready`."""

@@ -1,4 +1,4 @@
-"""Decisions of waiting requests: how each gets the stored blocks of its prompt."""
+"""Decisions about the stored blocks of waiting requests: load, wait for a copy, or compute."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .load import Load
 from .load_plan import LoadPlan
 
 Decision = Load | LoadPlan | bytes | int
-"""A load; a planned load, which starts with the request (`meeting`) or as soon as memory suffices;
-the key of a block whose copy the request awaits; or no load, unless the request's cached prefix
-becomes shorter than this number of tokens."""
+"""`Load`: the request waits for the load. `LoadPlan`: the load starts with the request (`meeting`),
+or as soon as the memory suffices. `bytes`: the request waits for the copy of the block with this
+key. `int`: no load while the cached prefix has at least this number of tokens."""
 
 
 class LoadDecisions:
@@ -54,7 +54,7 @@ class LoadDecisions:
         return decision
 
     @property
-    def await_copies(self) -> bool:
+    def awaits_copies(self) -> bool:
         """True if requests wait for copies on the way to the stores."""
         return any(isinstance(decision, bytes) for decision in self._decisions.values())
 

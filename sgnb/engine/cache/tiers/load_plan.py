@@ -149,8 +149,8 @@ class LoadPlanner:
         return best
 
     def saves_time(self, first: int, end: int, num_bytes: int) -> bool:
-        """Return whether computing the blocks from `first` to `end` takes longer than loading them
-        behind copies of `num_bytes`."""
+        """Return whether computing the blocks from `first` to `end` takes longer than copies of
+        `num_bytes` to the first store, followed by a load of the blocks."""
         store = self._prefixes.stores.blocks[0]
         num_bytes += (end - first) * self._block_bytes
         loading = self._costs.load_seconds(store.name, num_bytes)

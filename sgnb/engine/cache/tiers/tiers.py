@@ -155,7 +155,7 @@ class CacheTiers:
     @property
     def loading(self) -> bool:
         """True if requests wait for blocks on the way to slots or to host memory."""
-        return bool(self._loads) or self._decisions.await_copies
+        return bool(self._loads) or self._decisions.awaits_copies
 
     def cancel(self, reason: str = "cancelled") -> bool:
         """End all loads with slots, and free the slots; loaded prefixes of waiting requests may be
