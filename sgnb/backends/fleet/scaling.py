@@ -62,7 +62,7 @@ class Scaler:
 
     Attributes:
         starting: Workers that are starting; the caller reports `started` or `failed`.
-        starting_prefills: Prefill engines during a start.
+        starting_prefills: Prefill engines that are starting.
         failures: Failures since the last success.
         given_up: Workers after `MAX_ENDS` ends, without a further start.
     """
@@ -168,8 +168,8 @@ class Scaler:
             self.failures = 0
 
     def lost(self, worker: int, now: float) -> None:
-        """Record the end of a joined worker, or of a prefill engine. The next
-        decision replaces the engine."""
+        """Record the end of a joined worker or a prefill engine. The next decision replaces the
+        engine."""
         ends = self._ends[worker]
         ends.append(now)
         if len(ends) == MAX_ENDS and now - ends[0] <= ENDS_SECONDS:
@@ -212,7 +212,7 @@ class Scaler:
         return changes
 
     def _replace_prefills(self, router: Router, now: float) -> list[ScalingChange]:
-        """Start prefill engines, for ended engines."""
+        """Start a prefill engine for each missing prefill engine."""
         changes: list[ScalingChange] = []
         missing = self.prefill - len(self._prefills) - len(self.starting_prefills)
         for _ in range(missing if now >= self._paused_until else 0):

@@ -31,7 +31,7 @@ class WorkerSupply:
         log: The fleet's log.
         put: Runs a function on the fleet's thread.
         join: Adds a started worker. Raises EngineError if the engine has ended.
-        join_prefill: Adds a started engine that computes prompts.
+        join_prefill: Adds a started prefill engine.
 
     Attributes:
         failure: Reason of the last failed start or given up worker, since the last success.

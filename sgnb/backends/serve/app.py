@@ -92,15 +92,15 @@ class EngineApp:
         return Starlette(routes=routes, exception_handlers={404: refuse, 405: refuse})
 
     @property
-    def _card(self) -> dict[str, Any]:
+    def _model_object(self) -> dict[str, Any]:
         return {"id": self.model, "object": "model", "created": 0, "owned_by": "sgnb"}
 
     async def models(self, request: Request) -> Response:
-        return respond({"object": "list", "data": [self._card]})
+        return respond({"object": "list", "data": [self._model_object]})
 
     async def find_model(self, request: Request) -> Response:
         if (name := request.path_params["name"]) == self.model:
-            return respond(self._card)
+            return respond(self._model_object)
         error = RequestError(f"no model is called {shown(name)}", f"the model is {self.model}")
         return respond(error_body(error), 404)
 
