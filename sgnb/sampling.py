@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from .errors import OptionError, nearest, shown
 from .grammar.documents import bundle
-from .grammar.spec import KINDS, WHOLE, GrammarSpec, pattern_text, schema_text
+from .grammar.spec import KINDS, SURROGATE_HINT, GrammarSpec, pattern_text, schema_text
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ class SamplingParams:
 
     @property
     def ignored(self) -> str:
-        """Describe the first option without effect in this combination; "" if all have one."""
+        """Describe the first option without effect in this combination, or return ""."""
         if not self.return_logprob:
             for name in ("top_logprobs_num", "logprob_start_len", "return_text_in_logprobs"):
                 if (value := getattr(self, name)) != _DEFAULTS[name]:
@@ -271,7 +271,7 @@ def read_option(name: str, value: Any, rule: str, read: Callable[[Any], T]) -> T
         return read(value)
     except UnicodeEncodeError as error:
         half = f"half of a surrogate pair, {error.object[error.start]!r}"
-        raise OptionError(f"{name}={shown(value)} contains {half}", WHOLE) from None
+        raise OptionError(f"{name}={shown(value)} contains {half}", SURROGATE_HINT) from None
     except Exception:
         raise _refusal(name, value, rule) from None
 

@@ -1,5 +1,6 @@
-"""Imports without a cut by an interrupt: after half of an import, a library of many modules, for
-example transformers, can be unusable for the process. Imports `latch` only.
+"""Imports that an interrupt cannot leave incomplete. After an incomplete import, a library of many
+modules, for example transformers, can be unusable for the rest of the process. Imports `latch`
+only.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ def import_whole(name: str) -> ModuleType:
 
     Args:
         name: Absolute name of the module.
+
+    Raises:
+        KeyboardInterrupt: During the wait on the main thread.
+        BaseException: Any error of the import.
     """
     on_main = threading.current_thread() is threading.main_thread()
     if not on_main or _is_complete(name):
@@ -51,8 +56,7 @@ def _is_complete(name: str) -> bool:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Garbage collection takes a quarter of the time in which transformers is imported, and finds
-    nothing."""
+    """Disable garbage collection: an import of transformers creates many objects and frees few."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -17,7 +17,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 MAX_CHARACTERS = 500_000
 """Limit on the length of a pattern, schema or grammar; longer texts would take seconds to parse."""
 
-WHOLE = "write the whole character"
+SURROGATE_HINT = "write the whole character"
+"""Remedy for half of a surrogate pair in a text."""
+
 _FORMS = "give JSON text, a dict, a pydantic model, a dataclass or a TypedDict"
 
 
@@ -42,7 +44,7 @@ class GrammarSpec:
             raise GrammarError(message, f"at most {MAX_CHARACTERS:,}")
         if (half := next((c for c in self.text if "\ud800" <= c <= "\udfff"), None)) is not None:
             message = f"{self.kind} contains half of a surrogate pair, {half!r}"
-            raise GrammarError(message, WHOLE)
+            raise GrammarError(message, SURROGATE_HINT)
 
 
 def pattern_text(pattern: Any) -> str:
@@ -93,7 +95,7 @@ def schema_text(schema: Any) -> str:
     except UnicodeEncodeError as error:
         half = repr(error.object[error.start])
         raise GrammarError(
-            f"json_schema contains half of a surrogate pair, {half}", WHOLE
+            f"json_schema contains half of a surrogate pair, {half}", SURROGATE_HINT
         ) from None
     except GrammarError:
         raise

@@ -297,7 +297,7 @@ def separate_reasoning(expr: Any = None, model_type: str | None = None) -> Conca
 def _checked_name(name: Any) -> str | None:
     if name is None:
         return None
-    if isinstance(name, str) and name:  # the name of a trace refuses the truth
+    if isinstance(name, str) and name:  # raises TraceError for a placeholder
         return read_option("name", name, "a string", text)
     raise OptionError(f"name={name!r} is not a name", "a name is a non-empty string")
 
