@@ -56,15 +56,14 @@ FORMATS: dict[str, dict[str, Any]] = {
         },
     },
 }  # fmt: skip
-"""`quantization_config` of the formats that `quantized_model` makes, by their names: AWQ with
-groups of 128; FP8 with a scale per row of a matrix and per token."""
+"""`quantization_config` by name, in the formats of `quantized_model`: AWQ with groups of 128; FP8
+with a scale per row of a matrix and per token."""
 
 
 def write_folder(folder: Path, shape: Shape, tokenizer: bool, packed: str | None = None) -> Path:
     """Write a model folder without weights, for `load_format="dummy"`.
 
-    tokenizer: whether the large tokenizer is written. packed: key of `FORMATS`, None for dense
-    weights.
+    tokenizer: Write the large tokenizer, too. packed: key of `FORMATS`; None for dense weights.
     """
     folder.mkdir(parents=True, exist_ok=True)
     config = shape.config() | ({"quantization_config": FORMATS[packed]} if packed else {})

@@ -183,7 +183,7 @@ def served(
     repetitions: int,
     peers: Results | None = None,
 ) -> Report:
-    """Measure an engine for each line; the rows behind are those of `peers`."""
+    """Measure an engine for each line. The last rows have the figures of `peers`."""
     figures: dict[tuple[str, str], float] = {}
     report = Report(
         f"Quantized {shape.title}: tokens per second (GPU)" + (", toy sizes" if toy else ""),
@@ -215,10 +215,10 @@ def _compare_with_peers(
     """Add a row per peer and format, and raise the targets of the format to the faster peer."""
     for system, entry in peers.systems.items():
         kind = system.partition(", ")[0]
-        found = {name: figure for name in workloads if (figure := peers.figure(system, name))}
-        cells = [f"{found[name]:,.0f}" if name in found else "-" for name in workloads]
+        figures = {name: figure for name in workloads if (figure := peers.figure(system, name))}
+        cells = [f"{figures[name]:,.0f}" if name in figures else "-" for name in workloads]
         report.rows.append((f"{system} {entry['version']}", *cells, "-"))
-        for name, figure in found.items():
+        for name, figure in figures.items():
             target = OF_PEERS.get(name, 1.0) * figure
             targets[kind, name] = max(target, targets.get((kind, name), 0.0))
 
