@@ -19,7 +19,7 @@ from tests.docs.blocks import PAGES, ROOT, Block, blocks
 
 NOT_RUN = {
     "docs/GPU.md": ["needs an NVIDIA GPU and the hub"] * 2 + ["needs the hub"],
-    "docs/TENSOR_PARALLEL.md": ["needs two NVIDIA GPUs and the hub"],
+    "docs/TENSOR_PARALLEL.md": ["needs two NVIDIA GPUs and the hub"] * 2,
     "docs/from_sglang.md": ["SGLang, which needs its server"],
     "docs/from_guidance.md": ["Guidance"] * 2,
     "docs/API_MODELS.md": ["needs a key"] * 7,
