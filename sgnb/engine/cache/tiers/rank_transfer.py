@@ -1,4 +1,4 @@
-"""Copies of blocks of all ranks: rank 0 commands, and each rank copies the own part.
+"""Copies of blocks of all ranks: rank 0 sends commands, and each rank copies its own part.
 
 The stores, the index and all decisions are on rank 0. A block of all ranks has a single place in
 memory shared by all ranks, and a single file. A command reaches a follower between the same two
