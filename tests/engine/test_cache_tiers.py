@@ -16,7 +16,10 @@ from sgnb.engine.cache.tiers import copies, transfers
 from sgnb.engine.cache.tiers.blocks import BLOCK
 from sgnb.engine.cache.tiers.tail_loads import TailLoad
 from sgnb.engine.cache.tiers.tier_costs import TierCosts
+from sgnb.engine.request.request import Request
+from sgnb.engine.scheduler import Scheduler
 from sgnb.events import PrefixLoaded, PrefixNotLoaded
+from sgnb.sampling import SamplingParams
 
 from .tier_setting import SLOTS, Kind, Setting, copy_idle, work_all
 
@@ -257,6 +260,28 @@ def test_a_loaded_prefix_stays_until_its_request_starts(ending: str) -> None:
     setting.check()
     [node] = setting.cache.tree.evict(SLOTS)
     assert len(node.tokens) == 500 // BLOCK * BLOCK
+
+
+def test_a_pin_yields_after_the_copies_of_later_requests() -> None:
+    """The first in line needs the pinned memory. The next request has not asked again."""
+    setting = Setting(4, ("host",))
+    waits_for_copy = Request(1, evicted(setting, written=False).tokens, SamplingParams(), 10)
+    pinned = setting.tokens(900)
+    computed(setting, pinned)
+    [node] = setting.cache.tree.nodes()
+    setting.cache.tree.pin(node, "user")
+    scheduler = Scheduler(setting.cache, context_length=1400)
+    scheduler.loads = setting.tiers
+    scheduler.add(waits_for_copy)
+    assert not scheduler.schedule().requests
+
+    prompt = np.append(pinned[:100], setting.tokens(700))
+    first = Request(2, prompt, SamplingParams(), 10)
+    scheduler.add(first)
+    assert not scheduler.schedule().requests and setting.tiers.loading
+    work_all(setting)
+    scheduler.retry_blocked()
+    assert first in scheduler.schedule().requests and not setting.cache.tree.pins
 
 
 def test_a_request_asks_again_after_the_loss_of_its_prefix() -> None:

@@ -55,8 +55,10 @@ class LoadDecisions:
 
     @property
     def awaits_copies(self) -> bool:
-        """True if requests wait for copies on the way to the stores."""
-        return any(isinstance(decision, bytes) for decision in self._decisions.values())
+        """True if requests wait for copies on the way to the stores. A request whose copy has
+        arrived may stand behind the first in line, and asks again only after this request."""
+        decisions = self._decisions.values()
+        return any(isinstance(key, bytes) and key in self._on_way for key in decisions)
 
     def keep(self, load: Load, node: RadixNode) -> None:
         """Lock the end of a loaded prefix, if requests wait for the load."""
