@@ -365,10 +365,10 @@ def test_a_copy_that_fails_is_tried_again() -> None:
 
     own.read = fail
     setting.tiers.copies.write_idle()
-    assert setting.tiers.copies.on_way.num_bytes == 0
+    assert setting.tiers.copies.pending.num_bytes == 0
     own.read = read
     copy_idle(setting)
-    assert stored(setting) == 500 // BLOCK and setting.tiers.copies.on_way.num_bytes == 0
+    assert stored(setting) == 500 // BLOCK and setting.tiers.copies.pending.num_bytes == 0
     [node] = setting.cache.tree.nodes()
     assert node.id in setting.tiers.copies._copied
 

@@ -89,7 +89,7 @@ def test_two_ranks_load_from_host_memory_and_files(
     with engine(model, host_cache=1, **options) as two:
         for turn in range(3):
             assert [answer(two, prompt) for prompt in PROMPTS] == expected, turn
-            wait_until(lambda: not two._loop.tiers.tiers.copies.on_way.num_bytes)  # type: ignore[union-attr]
+            wait_until(lambda: not two._loop.tiers.tiers.copies.pending.num_bytes)  # type: ignore[union-attr]
         assert two.stats()["loads"] >= 3
         two.pin(PROMPTS[0], durable=True)
         wait_until(lambda: two.pins()[0]["durable"] == BLOCKS * 64)

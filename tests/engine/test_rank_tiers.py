@@ -209,7 +209,7 @@ def test_processes_load_from_host_memory_and_from_files(llama: str, tmp_path: Pa
         for _ in range(2):
             for prompt, tokens in zip(PROMPTS, expected, strict=True):
                 assert answer(engine, prompt) == tokens
-                wait_until(lambda: engine._loop.tiers.tiers.copies.on_way.num_bytes == 0)  # type: ignore[union-attr]
+                wait_until(lambda: engine._loop.tiers.tiers.copies.pending.num_bytes == 0)  # type: ignore[union-attr]
         assert engine.stats()["loaded_tokens"] > 2 * BLOCKS * 64 and len(steps) > 20
 
 
@@ -222,7 +222,7 @@ def test_a_follower_killed_in_a_load_is_reported(
         for prompt in PROMPTS:
             engine.generate(prompt, GREEDY)
         tiers: Any = engine._loop.tiers.tiers
-        wait_until(lambda: tiers.copies.on_way.num_bytes == 0 and not engine.stats()["in_flight"])
+        wait_until(lambda: tiers.copies.pending.num_bytes == 0 and not engine.stats()["in_flight"])
         follower = engine._loop._runner._leader._followers[0].pid  # type: ignore[union-attr]
         os.kill(follower, signal.SIGSTOP)
         assert engine.prefetch(PROMPTS[0]) == BLOCKS * 64

@@ -15,8 +15,8 @@ from ..checkpoints import LEAST_ALIGNED
 from ..manager import CacheManager
 from ..radix import Ints, RadixNode
 from .blocks import BLOCK, Block, BlockStore, CopyChange
-from .copies_on_way import CopiesOnWay
 from .copy_journal import STORED, CopyJournal
+from .pending_copies import PendingCopies
 from .stored_prefixes import StoredPrefixes, guarded
 from .stored_prompt import StoredPrompt
 from .tier_costs import TierCosts
@@ -66,7 +66,7 @@ class BlockCopies:
 
     Attributes:
         counts: Counters since the start.
-        on_way: Copies that wait for the writer.
+        pending: Copies that wait for the writer.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class BlockCopies:
         self._cache, self._transfer, self._states = cache, transfer, states
         self._costs, self._prefixes, self._is_current = costs, prefixes, is_current
         self._run, self._writer, self._journal = run, writer, journal
-        self.on_way, self._flushes = CopiesOnWay(), 0
+        self.pending, self._flushes = PendingCopies(), 0
         self._copied = set[int]()  # ids of nodes with copies on the disk, or on the way
         self._relief = 0.0  # time of the next check of the free memory
         self._due: float | None = None  # time of the next idle copy; None: nothing to do
@@ -162,7 +162,7 @@ class BlockCopies:
         ]
         end = time.monotonic() + IDLE_WORK_SECONDS  # after the search: each call copies a node
         for node in nodes:
-            if self.on_way.num_bytes > MAX_PENDING_BYTES // 2:
+            if self.pending.num_bytes > MAX_PENDING_BYTES // 2:
                 self.note_change()
                 break
             self._tried.add(node.id)  # a failed copy is not repeated at once
@@ -305,7 +305,7 @@ class BlockCopies:
         """Read the content of blocks, and let the writer store the content. Returns False if too
         many copies wait, or no thread can start."""
         size = len(blocks) * transfer.block_bytes
-        if self.on_way.num_bytes and self.on_way.num_bytes + size > MAX_PENDING_BYTES:
+        if self.pending.num_bytes and self.pending.num_bytes + size > MAX_PENDING_BYTES:
             return False
         content = transfer.read(np.concatenate([block.units for block in blocks]))
         if content is None:
@@ -315,7 +315,7 @@ class BlockCopies:
         except RuntimeError:  # also if the interpreter ends
             return False
 
-        self.on_way.add([block.key for block in blocks], size)
+        self.pending.add([block.key for block in blocks], size)
         return True
 
     def _write(
@@ -346,7 +346,7 @@ class BlockCopies:
 
     def _written(self, blocks: Sequence[NodeBlock], stored: Sequence[bool], size: int) -> None:
         """Count copies. Nodes with a lost copy are offered again."""
-        self.on_way.remove([block.key for block in blocks], size)
+        self.pending.remove([block.key for block in blocks], size)
         self._journal.collect(self._prefixes.stores)
         self.counts["stored_blocks"] += sum(stored)
         for block, is_stored in zip(blocks, stored, strict=True):

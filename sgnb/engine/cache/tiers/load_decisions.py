@@ -7,9 +7,9 @@ from collections.abc import Collection
 from ..manager import CacheManager
 from ..radix import RadixNode
 from ..sequence import CachedSequence
-from .copies_on_way import CopiesOnWay
 from .load import Load
 from .load_plan import LoadPlan
+from .pending_copies import PendingCopies
 
 Decision = Load | LoadPlan | bytes | int
 """`Load`: the request waits for the load. `LoadPlan`: the load starts with the request (`meeting`),
@@ -23,11 +23,11 @@ class LoadDecisions:
 
     Args:
         cache: Owner of the tree.
-        on_way: Copies on the way to the stores.
+        pending: Copies on the way to the stores.
     """
 
-    def __init__(self, cache: CacheManager, on_way: CopiesOnWay) -> None:
-        self._cache, self._on_way = cache, on_way
+    def __init__(self, cache: CacheManager, pending: PendingCopies) -> None:
+        self._cache, self._pending = cache, pending
         self._decisions: dict[int, Decision] = {}  # by request
         self._kept: dict[Load, RadixNode] = {}  # locked ends of loaded prefixes
 
@@ -35,7 +35,7 @@ class LoadDecisions:
         """Return the decision of a request; None if the request has none, or an outdated one."""
         decision = self._decisions.get(request.id)
         if isinstance(decision, bytes):
-            return decision if decision in self._on_way else None
+            return decision if decision in self._pending else None
         if isinstance(decision, int):
             is_shorter = self._cache.look_up(request).length < decision
             return None if is_shorter else decision
@@ -58,7 +58,7 @@ class LoadDecisions:
         """True if requests wait for copies on the way to the stores. A request whose copy has
         arrived may stand behind the first in line, and asks again only after this request."""
         decisions = self._decisions.values()
-        return any(isinstance(key, bytes) and key in self._on_way for key in decisions)
+        return any(isinstance(key, bytes) and key in self._pending for key in decisions)
 
     def keep(self, load: Load, node: RadixNode) -> None:
         """Lock the end of a loaded prefix, if requests wait for the load."""

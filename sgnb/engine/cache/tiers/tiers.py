@@ -100,7 +100,7 @@ class CacheTiers:
         self._readers = executor(READERS, "sgnb-cache-reader")
         self._loads: dict[bytes, Load] = {}  # by the key of each block, with states of the last one
         self._tails = TailLoads(cache, transfer, self._planner, self._readers)
-        self._decisions = LoadDecisions(cache, self.copies.on_way)
+        self._decisions = LoadDecisions(cache, self.copies.pending)
         self._counts = {"loaded_tokens": 0, "loads": 0}
         cache.on_eviction = lambda nodes: guarded(partial(self.copies.keep, nodes))
         if cache.checkpoints is not None:
@@ -230,9 +230,9 @@ class CacheTiers:
             if running is not None:
                 return running
 
-        on_way, first = self.copies.on_way, usable // BLOCK
-        key, end = on_way.find(prompt, first, self.prefixes.stores.blocks)
-        if key is not None and self._planner.saves_time(first, end, on_way.num_bytes):
+        pending, first = self.copies.pending, usable // BLOCK
+        key, end = pending.find(prompt, first, self.prefixes.stores.blocks)
+        if key is not None and self._planner.saves_time(first, end, pending.num_bytes):
             return key
 
         self._journal.collect(self.prefixes.stores)

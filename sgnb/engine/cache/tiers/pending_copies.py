@@ -9,7 +9,7 @@ from .blocks import BlockStore
 from .stored_prompt import StoredPrompt
 
 
-class CopiesOnWay:
+class PendingCopies:
     """Keys of the copies. On the engine's thread.
 
     Attributes:
