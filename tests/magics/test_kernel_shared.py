@@ -57,7 +57,8 @@ def test_two_notebooks_share_an_engine(place: None) -> None:
         assert int(one.value("s.get_meta_info('a')['cached_tokens']")) > 0
 
         os.kill(host.pid, signal.SIGKILL)
-        two.run("import time\nwhile not s.run.executor.engine.closed: time.sleep(0.01)")
+        wait = "import time\nwhile not s.program.executor.engine.closed: time.sleep(0.01)"
+        assert "error" not in kinds(two.run(wait))
         messages = two.run(CELL)
         assert "error" not in kinds(messages), "the next cell loads the model again"
         assert two.value("s['a']") == text
