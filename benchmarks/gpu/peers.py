@@ -4,7 +4,7 @@ its own.
 DIR is a folder with the peer's packages, put before all others; without it the installed ones are
 used. Prints a line for each workload as it is done, and writes the figures to --out. The time to
 the first token is measured by `--only ready`, alone. --format packs the matrices of all layers:
-their content is random, and the figures are those of "FORMAT, PEER" in --out.
+their content is random, and --out names the system "FORMAT, PEER".
 """
 
 from __future__ import annotations

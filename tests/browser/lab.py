@@ -278,7 +278,7 @@ class Notebook:
         return self.cell(index).locator(".jp-OutputArea").first
 
     def failed(self, index: int) -> bool:
-        """Whether cell `index` has an error, or anything else on stderr."""
+        """Return whether cell `index` has an error, or other output on stderr."""
         found: bool = self.page.evaluate(
             """index => {
             const { model } = window.jupyterapp.shell.currentWidget.content.widgets[index];

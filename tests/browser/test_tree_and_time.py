@@ -321,37 +321,37 @@ def test_a_request_without_an_answer_is_reported(page: Page) -> None:
     expect(inspector).to_contain_text("reload the page")
 
 
-def test_a_stop_replaces_the_report_of_a_late_answer(page: Page) -> None:
+def show_steps(page: Page, *events: BranchPaused | BranchResumed) -> list[str]:
+    """Show a run with stepping but for the last two events of its branch. Return all records."""
     log = EventLog()
     log.emit(RunStarted("r1", "small", "", 1))
     log.emit(BranchStarted("r1", "0", "", ""))
-    log.emit(BranchPaused("r1", "0", "text 'a'"))
-    log.emit(BranchResumed("r1", "0"))
-    log.emit(BranchPaused("r1", "0", "gen 'b'"))
+    for event in events:
+        log.emit(event)
     feed = Feed(Trees(), 0.0)
     feed.push(log.read().records, 0)
     show_live(page, feed.lines[:-2], steps=True)
+    return list(feed.lines)
+
+
+def test_a_stop_replaces_the_report_of_a_late_answer(page: Page) -> None:
+    first, last = BranchPaused("r1", "0", "text 'a'"), BranchPaused("r1", "0", "gen 'b'")
+    lines = show_steps(page, first, BranchResumed("r1", "0"), last)
     words = page.locator(".sgnb-stepper [role=status]")
     expect(words).to_have_text("paused before text 'a' [0]")
     page.get_by_role("button", name="token", exact=True).click()
     expect(words).to_contain_text("no answer from the kernel")
     page.evaluate(
         "([from, text]) => window.receive(from, text)",
-        [len(feed.lines) - 2, "\n".join(feed.lines[-2:])],
+        [len(lines) - 2, "\n".join(lines[-2:])],
     )
     expect(words).to_have_text("paused before gen 'b' [0]")
 
 
 def test_urgent_drawings_cancel_no_other_timer(page: Page) -> None:
     """Numbers of frames and of timers overlap, in the whole page."""
-    log = EventLog()
-    log.emit(RunStarted("r1", "small", "", 1))
-    log.emit(BranchStarted("r1", "0", "", ""))
-    log.emit(BranchPaused("r1", "0", "text 'a'"))
-    log.emit(BranchPaused("r1", "0", "gen 'b'"))
-    feed = Feed(Trees(), 0.0)
-    feed.push(log.read().records, 0)
-    show_live(page, feed.lines[:-2], steps=True)
+    first, last = BranchPaused("r1", "0", "text 'a'"), BranchPaused("r1", "0", "gen 'b'")
+    lines = show_steps(page, first, last)
     page.evaluate(
         """([from, lines]) => {
         const frame = window.requestAnimationFrame, clear = window.clearTimeout;
@@ -360,7 +360,7 @@ def test_urgent_drawings_cancel_no_other_timer(page: Page) -> None:
         window.clearTimeout = (timer) => { window.__cancelled.push(timer); clear(timer); };
         lines.forEach((line, i) => window.receive(from + i, line));
     }""",
-        [len(feed.lines) - 2, feed.lines[-2:]],
+        [len(lines) - 2, lines[-2:]],
     )
     expect(page.locator(".sgnb-stepper [role=status]")).to_have_text("paused before gen 'b' [0]")
     assert all((timer or 0) < 1e6 for timer in page.evaluate("window.__cancelled"))

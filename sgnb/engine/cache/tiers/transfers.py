@@ -69,8 +69,8 @@ class Transfer(ABC):
 
         Returns:
             A function to wait for the copy, on any thread, with the content. On a GPU the copy
-             follows the launched kernels, and this call does not wait. None if no memory is
-            left for copies on the way.
+            follows the launched kernels, and this call does not wait. None if no memory is left for
+            copies on the way.
         """
 
     @abstractmethod
