@@ -53,6 +53,7 @@ def notebook(browser: Browser, lab: Lab) -> Iterator[Notebook]:
     """A page of its own. The test fails on any console error and on any request to another host."""
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     page.set_default_timeout(1000 * SECONDS)
+    page.add_init_script("window.__sgnb = {}")  # a page without a view holds no views
     book = Notebook(lab, page)
     yield book
     page.close()

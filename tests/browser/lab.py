@@ -248,13 +248,13 @@ class Notebook:
         folder = Path(tempfile.mkdtemp(dir=self.lab.root))
         moments = [(hold.kind, hold.number) for hold in holds]
         self.execute(f"from tests.browser import holds; holds.install({moments}, {str(folder)!r})")
-        self.page.evaluate("window.__old = new Set(Object.keys(window.__sgnb ?? {}))")
+        self.page.evaluate("window.__old = new Set(Object.keys(window.__sgnb))")
         self.start_cell(index)
         drawn: list[dict[str, Any]] = []
         for number, hold in enumerate(holds):
             state = self.page.wait_for_function(
                 f"""before => {{
-                const views = Object.entries(window.__sgnb ?? {{}})
+                const views = Object.entries(window.__sgnb)
                     .filter(([name, {{ stats }}]) => !window.__old.has(name) && stats.frames);
                 const now = Object.assign({{}}, ...views.map(([_, {{ stats }}]) => stats));
                 return !window.__run.done && ({hold.shown}) && now;
@@ -299,7 +299,7 @@ class Notebook:
     def stats(self, shown: str = "views.length === 1") -> list[dict[str, Any]]:
         """Return the numbers of the live views, in the order in which they were made, once all
         records in the page are drawn and `shown` holds, an expression over these `views`."""
-        script = """() => Object.values(window.__sgnb ?? {}).map(({ stats, store }) =>
+        script = """() => Object.values(window.__sgnb).map(({ stats, store }) =>
             ({ ...stats, isDrawn: stats.records === store.records.length }))"""
         holds = f"views.every(view => view.isDrawn) && ({shown})"
         try:

@@ -82,7 +82,7 @@ def test_interrupt_and_error_leave_the_next_cell_working(notebook: Notebook, lab
     notebook.run_cell(0)
     notebook.start_cell(1)
     notebook.page.wait_for_function(
-        "() => Object.values(window.__sgnb ?? {}).some(view => view.stats.characters > 200)"
+        "() => Object.values(window.__sgnb).some(view => view.stats.characters > 200)"
     )
     notebook.interrupt()
     notebook.wait_cell()

@@ -134,8 +134,9 @@ def test_a_dead_kernel_is_said(notebook: Notebook, lab: Lab) -> None:
     notebook.open(lab.write("restart.ipynb", RESTART).name)
     notebook.run_cell(0)
     page = notebook.page
-    beats = "Object.values(window.__sgnb)[0].stats.messages"
-    page.wait_for_function(f"before => {beats} > before + 1", arg=page.evaluate(beats))
+    beats = "Object.values(window.__sgnb)[0]?.stats.messages"
+    before = page.wait_for_function(beats).json_value()
+    page.wait_for_function(f"before => {beats} > before + 1", arg=before)
     expect(page.locator(".sgnb-status")).to_have_text("running")  # the thread outlives the cell
     page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
     status = page.locator(".sgnb-status", has_text="no message from the kernel")
