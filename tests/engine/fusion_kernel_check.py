@@ -154,6 +154,10 @@ def check_rotate(shapes: list[Heads], rows: list[int], dtype: torch.dtype, devic
         ):
             close(found, right, size)
         assert not any(pool[-1].any() for pool in pools)
+        if rotary is not None and angles is not None and not normed:
+            q_rows = qkv.unflatten(1, (-1, heads.dim))[:, : heads.query]
+            for x in (q_rows, q_rows.mT.contiguous().mT):
+                close(kernels.rotate(x, angles, rotary), exact[0], terms[0])
 
 
 def check_fp8_rotation(heads: Heads, dtype: torch.dtype, device: str) -> None:

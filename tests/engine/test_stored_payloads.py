@@ -35,7 +35,7 @@ GREEDY: Any = {"temperature": 0, "max_new_tokens": 8, "ignore_eos": True}
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    for _ in range(500):
+    for _ in range(3000):  # a minute
         if condition():
             return
         time.sleep(0.02)

@@ -14,6 +14,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks.multimodal import as_media
 from sgnb.engine.engine import Engine
+from sgnb.engine.fusion import encoders
 from sgnb.engine.items import EngineItem
 from sgnb.engine.model import tower_attention
 from sgnb.engine.model.tower_attention import SEGMENTS, segments_attention, use_segments
@@ -101,12 +102,14 @@ def test_an_engine_uses_and_restores(family: str) -> None:
 
 def test_modules_of_an_encoder_are_fused() -> None:
     model, processor = multimodal_model("qwen2_5_vl")
-    blocks = [block for block in model.model.visual.modules() if hasattr(block, "norm1")]
+    visual = model.model.visual
+    blocks = [block for block in visual.modules() if hasattr(block, "norm1")]
     assert blocks
+    parts = [part for block in blocks for part in (block.mlp, block.norm1, block.attn)]
     rows = []
     for fuse in (True, False):
         with Engine(model, processor=processor, device="cpu", fuse=fuse) as engine:
-            replaced = ["forward" in vars(module) for b in blocks for module in (b.mlp, b.norm1)]
+            replaced = ["forward" in vars(part) for part in (*parts, visual.patch_embed.proj)]
             assert all(replaced) if fuse else not any(replaced)
             encoder: Any = engine.items.encoder  # type: ignore[union-attr]
             content = as_media(picture(3), "image")
@@ -115,6 +118,30 @@ def test_modules_of_an_encoder_are_fused() -> None:
             rows.append(item.rows.embeddings)  # type: ignore[union-attr]
     assert torch.allclose(*rows, atol=1e-4)
     assert not any("forward" in vars(module) for module in model.modules())
+
+
+def test_another_rotation_keeps_the_own_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoders, "HALVES", encoders.HALVES._replace(interleaved=True))
+    model, processor = multimodal_model("qwen2_5_vl")
+    with Engine(model, processor=processor, device="cpu", max_total_tokens=2048) as engine:
+        blocks = [block for block in model.model.visual.modules() if hasattr(block, "norm1")]
+        assert not any("forward" in vars(block.attn) for block in blocks)
+        assert all("forward" in vars(block.mlp) for block in blocks)
+        assert "image" in engine.modalities
+
+
+@pytest.mark.parametrize("kind", [nn.Conv2d, nn.Conv3d])
+def test_patches_of_the_kernels_size_are_a_product(kind: Any) -> None:
+    axes = 2 if kind is nn.Conv2d else 3
+    size = (2, 5, 7)[-axes:]
+    module = kind(3, 4, size, size)
+    forward = encoders.patch_product(module)
+    for shape in ((6, 3, *size), (2, 3, *(2 * side for side in size)), (3, *size)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(forward(x), module(x))
+    padded = kind(3, 4, size, size, padding=1)
+    x = torch.randn(6, 3, *size)
+    torch.testing.assert_close(encoders.patch_product(padded)(x), padded(x))
 
 
 @pytest.mark.parametrize("fault", ["wrong", "error"])

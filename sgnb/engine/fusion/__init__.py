@@ -19,6 +19,12 @@ from ..attention import LayerOptions
 from ..device.precompile import precompiling
 from . import reference
 from .attention import looks_like_attention, match_attention
+from .encoders import (
+    CONVOLUTIONS,
+    looks_like_encoder_attention,
+    match_encoder_attention,
+    patch_product,
+)
 from .layer import looks_like_layer, match_layer
 from .mlp import looks_like_mlp, match_mlp
 from .module_trace import ModuleTrace
@@ -34,6 +40,7 @@ __all__ = ["Linear", "Swap", "fuse", "unfuse"]
 
 Kind = Literal[
     "rotary", "norm", "gated_norm", "attention", "mlp", "experts", "layer", "linear",
+    "patches", "encoder_attention",
     "product",  # see `invariant_model`
     "compiled",  # see `model.compiled_layers`
 ]  # fmt: skip
@@ -90,6 +97,7 @@ _LOOKS: dict[Kind, Callable[[nn.Module], bool]] = {
     "attention": looks_like_attention,
     "mlp": looks_like_mlp,
     "experts": looks_like_experts,
+    "encoder_attention": looks_like_encoder_attention,
     "layer": looks_like_layer,
 }
 
@@ -114,6 +122,10 @@ def _find(
             with precompiling():
                 _match(_one_of_each(candidates), trace.trustful(), options, operations)
         twins += _match(candidates, trace, options, operations)
+
+    if encode is not None:
+        convolutions = [module for module in modules if isinstance(module, CONVOLUTIONS)]
+        twins += [(Swap("patches", module), patch_product(module)) for module in convolutions]
 
     # Fusing a single linear module pays only for skinny GEMMs or a GEMM given by the caller.
     if operations.skinny is not None or operations.multiply is not F.linear:
@@ -160,6 +172,7 @@ def _match(
     attentions = matched("attention", match_attention, norms, options, operations)
     mlps = matched("mlp", match_mlp, operations)
     matched("experts", match_experts)
+    matched("encoder_attention", match_encoder_attention, operations)
     matched("layer", match_layer, norms, attentions, mlps, operations)
     return twins
 

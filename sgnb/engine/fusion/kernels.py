@@ -109,6 +109,25 @@ def gate(x: Tensor, activation: Activation) -> Tensor:
     return out
 
 
+def rotate(x: Tensor, angles: Angles, rotary: Rotary) -> Tensor:
+    """Return x [T, heads, dim] rotated; see `reference.rotate`. Copies x with heads or elements
+    apart in memory."""
+    count, heads, dim = x.shape
+    if x.stride()[1:] != (dim, 1):
+        x = x.contiguous()
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    cos, sin = angles
+    constants = _constants(Heads(heads, 0, dim), rotary, cos.shape[1], None, None)
+    names = "DIM", "HEADS", "PAIRS", "PAIRS_BLOCK", "TAIL", "TAIL_BLOCK", "INTERLEAVED", "STEP"
+    if count:
+        launch(
+            _rotate_kernel, (count, triton.cdiv(heads, HEADS_BLOCK)), x, cos, sin, out,
+            x.stride(0), cos.stride(0), sin.stride(0), COUNT=heads,
+            **{name: constants[name] for name in names}, num_warps=ROTATE_WARPS,
+        )  # fmt: skip
+    return out
+
+
 def rotate_and_store(
     qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend
 ) -> Tensor:
@@ -261,6 +280,22 @@ def _gate_kernel(
     up = tl.load(x + row * x_stride + SIZE + at, mask=inside, other=0.0).to(tl.float32)
     product = activated(gate, ACTIVATION) * up
     tl.store(out + row * SIZE + at, product.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _rotate_kernel(
+    x: tl.tensor, cos: tl.tensor, sin: tl.tensor, out: tl.tensor, x_stride: tl.tensor,
+    cos_stride: tl.tensor, sin_stride: tl.tensor,
+    COUNT: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr, PAIRS: tl.constexpr,
+    PAIRS_BLOCK: tl.constexpr, TAIL: tl.constexpr, TAIL_BLOCK: tl.constexpr,
+    INTERLEAVED: tl.constexpr, STEP: tl.constexpr,
+) -> None:  # fmt: skip
+    token = tl.program_id(0).to(tl.int64)
+    _rotate_heads(
+        x + token * x_stride, out + token * (COUNT * DIM), x, token, cos + token * cos_stride,
+        sin + token * sin_stride, x, 0.0, tl.program_id(1) * HEADS, COUNT, DIM, HEADS, PAIRS,
+        PAIRS_BLOCK, TAIL, TAIL_BLOCK, True, INTERLEAVED, STEP, False, False,
+    )  # fmt: skip
 
 
 @triton.jit

@@ -21,13 +21,17 @@ PROJECTIONS = (("q_proj", "k_proj", "v_proj"), ("qkv_proj",))
 ATTENTION_OUTPUTS = ("o_proj", "dense", "out_proj")
 QUERY_NORM, KEY_NORM = "q_norm", "k_norm"
 
+HALVES = Rotary(interleaved=False, step=1, twice=True)
 ROTARIES: tuple[Rotary | None, ...] = (
-    Rotary(interleaved=False, step=1, twice=True),  # Llama and most others
+    HALVES,  # Llama and most others
     Rotary(interleaved=False, step=1, twice=False),  # gpt-oss
     Rotary(interleaved=True, step=1, twice=True),  # GLM4, ERNIE4.5
     Rotary(interleaved=True, step=2, twice=True),  # Cohere
     None,  # layers without positions in SmolLM3 and EXAONE4
 )
+
+ENCODER_ROTATION = "apply_rotary_pos_emb_vision"
+"""Function of q, k, cos and sin, called by the attention of image encoders."""
 
 GATES = (("gate_proj", "up_proj"), ("gate_up_proj",))
 MLP_OUTPUT = "down_proj"

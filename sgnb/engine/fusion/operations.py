@@ -19,7 +19,7 @@ from ..quantization.packed import PackedWeight
 from . import reference
 from .reduction import Reduce
 from .scaled_products import SCALED_ROWS, can_scale, is_supported, scaled_linear
-from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Norm
+from .types import Activation, Angles, AttentionPlan, Backend, GatedNorm, Norm, Rotary
 from .weights import DenseWeight, Weight, decoded
 
 ScaledLinear = Callable[[Tensor, PackedWeight, Tensor | None, Norm | None], Tensor]
@@ -56,6 +56,7 @@ class Operations:
     add_norm: Callable[[Tensor, Tensor, Norm, float], Tensor] = reference.add_norm
     gated_norm: Callable[[Tensor, Tensor, GatedNorm], Tensor] = reference.gated_norm
     gate: Callable[[Tensor, Activation], Tensor] = reference.gate
+    rotate: Callable[[Tensor, Angles, Rotary], Tensor] = reference.rotate
     rotate_and_store: RotateAndStore = reference.rotate_and_store
     multiply: Linear = F.linear  # GEMM unless `skinny` serves
     skinny: Skinny | None = None
@@ -186,6 +187,7 @@ def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | N
         add_norm=kernels.add_norm,
         gated_norm=kernels.gated_norm,
         gate=kernels.gate,
+        rotate=kernels.rotate,
         rotate_and_store=kernels.rotate_and_store,
         multiply=linear or F.linear,
     )

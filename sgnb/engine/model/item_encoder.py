@@ -90,12 +90,19 @@ class ItemEncoder:
         return ProcessorOutput(inputs["input_ids"].shape[1], inputs, blocks)
 
     def run_processor(self, text: str, contents: Sequence[Any], **text_options: Any) -> Inputs:
-        """Return the output of the processor for a prompt with items."""
+        """Return the output of the processor for a prompt with items, in the precision of the
+        model."""
         arguments = processor_arguments(self.processor, contents)
         if self.nests_images and "images" in arguments:
             arguments["images"] = [arguments["images"]]
         output = self.processor(text=[text], return_tensors="pt", **arguments, **text_options)
-        return dict(output)
+        dtype = self._model.dtype
+        return {
+            name: value.to(dtype)
+            if isinstance(value, Tensor) and value.is_floating_point()
+            else value
+            for name, value in output.items()
+        }
 
     @torch.inference_mode()
     def encode(self, items: Sequence[EngineItem]) -> None:
@@ -106,7 +113,9 @@ class ItemEncoder:
             else:
                 groups.append([item])
         for group in groups:
-            rows, positions = self.capture(_join([item.inputs or {} for item in group]))
+            rows, positions = self._capture(
+                _join([self.placed(item.inputs or {}) for item in group])
+            )
             host_positions = positions.cpu().numpy()
             begin = 0
             for item in group:
@@ -129,8 +138,8 @@ class ItemEncoder:
                 return peak_bytes(self._model.device, partial(self.encode, [item])) / item.count
         return 0.0
 
-    def capture(self, inputs: Inputs) -> tuple[DecoderRows, Tensor]:
-        """Return the rows that the decoder receives for the model's arguments, and the rotary
+    def _capture(self, inputs: Inputs) -> tuple[DecoderRows, Tensor]:
+        """Return the rows that the decoder receives for arguments on the device, and the rotary
         positions, int64[axes, tokens]."""
         arguments: dict[str, Any] = {}
         thread = threading.get_ident()
@@ -142,7 +151,7 @@ class ItemEncoder:
 
         hook = self._decoder.register_forward_pre_hook(stop, with_kwargs=True)
         try:
-            self._model(**self.placed(inputs), use_cache=False)
+            self._model(**inputs, use_cache=False)
         except _ReachedDecoderError:
             pass
         finally:
@@ -158,12 +167,10 @@ class ItemEncoder:
         return rows, positions.reshape(-1, length)
 
     def placed(self, inputs: Inputs) -> Inputs:
-        """Return the arguments on the device, in the precision of the model."""
-        dtype, device = self._model.dtype, self._model.device
+        """Return the arguments on the device of the model."""
+        device = self._model.device
         return {
-            name: value.to(device, dtype if value.is_floating_point() else value.dtype)
-            if isinstance(value, Tensor)
-            else value
+            name: value.to(device) if isinstance(value, Tensor) else value
             for name, value in inputs.items()
         }
 
