@@ -42,6 +42,15 @@ def build(text_model: Path) -> LlavaForConditionalGeneration:
     return model
 
 
+@torch.no_grad()
+def interpolate(model: LlavaForConditionalGeneration, trained: Path, share: float) -> None:
+    """Give `model` the weights of the folder `trained`; the text decoder goes only `share` of the way, frozen."""
+    weights = LlavaForConditionalGeneration.from_pretrained(trained, dtype=torch.float32).state_dict()
+    for name, parameter in model.named_parameters():
+        parameter.lerp_(weights[name], share if "language_model" in name else 1.0)
+    model.model.language_model.requires_grad_(False)
+
+
 def image_rows(model: LlavaForConditionalGeneration, pixels: Tensor) -> Tensor:
     """Return the rows of images in the text decoder, [images, TOKENS, hidden]. pixels: uint8 [images, 96, 96, 3]."""
     scaled = pixels.permute(0, 3, 1, 2).float() / 127.5 - 1

@@ -2,12 +2,17 @@
 
 All parameters are trained. The text model starts from the bundled weights, and each batch has text of the text model's
 training against forgetting. The schedule follows the clock: time on a GPU is limited.
+
+`--model FOLDER --share 0.7` goes on with a trained model instead, on a CPU too: the text decoder is set to a point
+between the text model (0) and its own weights (1), which gives back most of what it forgot (Wortsman et al. 2022,
+arXiv 2109.01903), and keeps it; the tower and the projector are trained for it.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections import defaultdict
 from pathlib import Path
 
 import torch
@@ -19,7 +24,7 @@ from transformers import LlavaForConditionalGeneration
 from ..tokenizer import MODEL as TEXT_MODEL
 from ..train import learning_rate
 from .data import UNTRAINED, Batch, Drawings
-from .network import TOKENS, build, export, image_rows
+from .network import TOKENS, build, export, image_rows, interpolate
 
 WORDS = "model.language_model.embed_tokens.weight"
 TEXT_RATE = 0.35
@@ -32,10 +37,12 @@ SCALE = 1_000
 def optimizers_for(model: nn.Module, peak: float) -> list[torch.optim.Optimizer]:
     """Muon for the matrices of layers, AdamW for embeddings, convolutions and vectors; the trained text model learns
     slower."""
-    groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
+    groups: dict[tuple[bool, bool], list[nn.Parameter]] = defaultdict(list)
     for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
         is_matrix = parameter.ndim == 2 and "embed" not in name
-        groups.setdefault((is_matrix, "language_model" in name), []).append(parameter)
+        groups[is_matrix, "language_model" in name].append(parameter)
     muon, adam = (
         [{"params": groups[is_matrix, is_text], "scale": TEXT_RATE if is_text else 1.0} for is_text in (False, True)]
         for is_matrix in (True, False))
@@ -44,8 +51,8 @@ def optimizers_for(model: nn.Module, peak: float) -> list[torch.optim.Optimizer]
             torch.optim.AdamW(adam, lr=peak, betas=(0.9, 0.95), weight_decay=0.0, fused=fused)]
 
 
-def losses(model: LlavaForConditionalGeneration, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return the mean cross entropy of answers, and of text."""
+def answer_loss(model: LlavaForConditionalGeneration, batch: Batch) -> Tensor:
+    """Return the mean cross entropy of answers."""
     decoder, words = model.model.language_model, model.get_parameter(WORDS)
     first = batch.ids[0].tolist().index(model.config.image_token_id)
     rows = F.embedding(batch.ids, words)
@@ -53,18 +60,26 @@ def losses(model: LlavaForConditionalGeneration, batch: Batch) -> tuple[Tensor, 
     rows = torch.cat([rows[:, :first], images, rows[:, first + TOKENS :]], 1)
     hidden = decoder(inputs_embeds=rows, use_cache=False).last_hidden_state
     at = batch.labels[:, 1:] != UNTRAINED
-    answers = F.cross_entropy((hidden[:, :-1][at] @ words.T).float(), batch.labels[:, 1:][at])
-    text = batch.text.long()
-    hidden = decoder(input_ids=text, use_cache=False).last_hidden_state[:, :-1]
-    return answers, F.cross_entropy((hidden @ words.T).float().flatten(0, 1), text[:, 1:].flatten())
+    return F.cross_entropy((hidden[:, :-1][at] @ words.T).float(), batch.labels[:, 1:][at])
+
+
+def text_loss(model: LlavaForConditionalGeneration, text: Tensor) -> Tensor:
+    """Return the mean cross entropy of text, [rows, length] of ids."""
+    hidden = model.model.language_model(input_ids=text.long(), use_cache=False).last_hidden_state[:, :-1]
+    logits = hidden @ model.get_parameter(WORDS).T
+    return F.cross_entropy(logits.float().flatten(0, 1), text[:, 1:].long().flatten())
 
 
 def train(options: argparse.Namespace) -> LlavaForConditionalGeneration:
     torch.manual_seed(options.seed)
     torch.set_float32_matmul_precision("high")
-    model = build(TEXT_MODEL).to(options.device)
+    model = build(TEXT_MODEL)
+    if options.model:
+        interpolate(model, options.model, options.share)
+    model.to(options.device)
     optimizers = optimizers_for(model, options.lr)
-    data = Drawings(TEXT_MODEL, options.seed, 1 << 20, options.rows, options.chart_share, options.text_tokens)
+    data = Drawings(TEXT_MODEL, options.seed, 1 << 20, options.rows, options.chart_share,
+                    0 if options.model else options.text_tokens)
     loader = DataLoader(data, batch_size=None, sampler=range(len(data)), num_workers=options.workers,
                         prefetch_factor=6 if options.workers else None, pin_memory=options.device == "cuda")
     began = shown = time.perf_counter()
@@ -75,22 +90,26 @@ def train(options: argparse.Namespace) -> LlavaForConditionalGeneration:
         for group in [group for optimizer in optimizers for group in optimizer.param_groups]:
             group["lr"] = group["scale"] * learning_rate(int(passed * SCALE), SCALE, options.lr)
         batch = Batch(*(part.to(options.device, non_blocking=True) for part in parts))
-        with torch.autocast(options.device, torch.bfloat16):
-            answers, text = losses(model, batch)
-        (answers + options.text_weight * text).backward()
+        with torch.autocast(options.device, torch.bfloat16, enabled=options.device == "cuda"):
+            losses = {"answers": answer_loss(model, batch)}
+            if not options.model:
+                losses["text"] = options.text_weight * text_loss(model, batch.text)
+        torch.stack(list(losses.values())).sum().backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for optimizer in optimizers:
             optimizer.step()
         model.zero_grad()
         if time.perf_counter() - shown > 5:
             shown = time.perf_counter()
-            print(f"{shown - began:.0f} s  step {step + 1}  answers {answers.item():.4f}  text {text.item():.4f}",
-                  flush=True)
+            said = "  ".join(f"{name} {loss.item():.4f}" for name, loss in losses.items())
+            print(f"{shown - began:.0f} s  step {step + 1}  {said}", flush=True)
     return model
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, help="folder of a trained model to go on with")
+    parser.add_argument("--share", type=float, default=0.7, help="of the decoder's own weights, with --model")
     parser.add_argument("--seconds", type=float, default=330.0, help="of training")
     parser.add_argument("--rows", type=int, default=256, help="drawings of a batch")
     parser.add_argument("--chart-share", type=float, default=0.2, help="part of the drawings made by matplotlib")
