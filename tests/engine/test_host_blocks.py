@@ -45,7 +45,10 @@ def check(store: HostBlocks) -> None:
         places = [*store._places, *(block.place for block in store._blocks.values())]
         assert len({place.data.ctypes.data for place in places}) == len(places)
         assert not any(place.arena.returned for place in places)
-        assert len(store._queue) == store.stored
+        queued = [key for _, key in store._queue]
+        assert sorted(queued) == sorted(k for k, block in store._blocks.items() if block.queued)
+        ends = {key for key in store._blocks if not store._following[key]}
+        assert ends <= set(queued)
 
 
 class Oracle:
@@ -113,6 +116,23 @@ def test_valuable_blocks_age() -> None:
         if not store.holds(valuable.key):
             break
     assert 18 <= number <= 24
+
+
+def test_the_end_of_a_prompt_is_evicted_first() -> None:
+    """Although the first blocks of a prompt are older and save less time."""
+    store = HostBlocks(6 * SIZE, UNIT, allocate)
+    chains = [[make_block(8 * chain + i, UNIT, 1.0 + i) for i in range(3)] for chain in range(2)]
+    for chain in chains:
+        parent = chain[0].parent
+        for block in chain:
+            assert store.write(block._replace(parent=parent))
+            parent = block.key
+    check(store)
+    for number in range(4):
+        assert store.write(make_block(100 + number, UNIT, 50.0))
+        check(store)
+    held = [[store.holds(block.key) for block in chain] for chain in chains]
+    assert held == [[False, False, False], [True, True, False]]
 
 
 def during_copies(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> list[int]:

@@ -3,8 +3,9 @@
 A block occupies a place in an arena. A place is free, stored, or moving: a copy fills the place, or
 reads the place of a block that was removed meanwhile. The lock is never held during a copy.
 
-Eviction is GreedyDual (Young, 1994): the value of a block is `clock` at the last use plus the saved
-seconds, and `clock` is the value of the last loser. All blocks have the same size.
+Only blocks without a stored next block are evicted: a block is useless without the blocks before.
+The order is GreedyDual (Young, 1994): the value of a block is `clock` at the last use plus the
+saved seconds, and `clock` is the value of the last loser. All blocks have the same size.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import heapq
 import sys
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,7 +50,12 @@ class BlockPlace(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class HeldBlock:
-    """A stored block. `readers`: number of copies from the place."""
+    """A stored block.
+
+    Attributes:
+        readers: Number of copies from the place.
+        queued: The queue contains the block.
+    """
 
     place: BlockPlace
     parent: bytes
@@ -57,6 +63,7 @@ class HeldBlock:
     seconds: float
     rank: Rank
     readers: int = 0
+    queued: bool = False
 
 
 class HostBlocks:
@@ -92,7 +99,10 @@ class HostBlocks:
         self._lock = threading.Lock()
         self._places: list[BlockPlace] = []
         self._blocks: dict[bytes, HeldBlock] = {}
-        self._queue: list[tuple[Rank, bytes]] = []  # a heap: one rank per block, perhaps outdated
+        self._following = Counter[bytes]()  # number of stored next blocks of each block
+        # A heap with a rank of each block without a next block. Ranks may be outdated, and blocks
+        # may have a next block since.
+        self._queue: list[tuple[Rank, bytes]] = []
         self._clock, self._uses, self._flushes = 0.0, 0, 0
         self._closed = False
 
@@ -171,7 +181,8 @@ class HostBlocks:
                     self.moving -= 1
                     parent, tokens = block.parent, block.tokens.tobytes()
                     self._blocks[block.key] = HeldBlock(place, parent, tokens, block.seconds, rank)
-                    heapq.heappush(self._queue, (rank, block.key))
+                    self._following[parent] += 1
+                    self._enqueue(block.key)
                     self.changes.append(CopyChange(block.key, "stored"))
 
         return block.key in self._blocks
@@ -186,6 +197,7 @@ class HostBlocks:
                     self._vacate(block.place)
 
             self._blocks.clear()
+            self._following.clear()
             self._queue.clear()
 
     def close(self) -> None:
@@ -207,6 +219,21 @@ class HostBlocks:
         self._uses += 1
         return self._clock + seconds, self._uses
 
+    def _enqueue(self, key: bytes) -> None:
+        """Add a block without a stored next block to the queue."""
+        block = self._blocks.get(key)
+        if block is not None and not block.queued and not self._following[key]:
+            block.queued = True
+            heapq.heappush(self._queue, (block.rank, key))
+
+    def _remove(self, key: bytes) -> HeldBlock:
+        block = self._blocks.pop(key)
+        self._following[block.parent] -= 1
+        if not self._following[block.parent]:
+            del self._following[block.parent]
+            self._enqueue(block.parent)
+        return block
+
     def _return_arena(self) -> None:
         """Free the latest arena, and remove its blocks."""
         arena = self._arenas.pop()
@@ -216,13 +243,13 @@ class HostBlocks:
         self._places = kept
         for key, block in list(self._blocks.items()):
             if block.place.arena is arena:
-                del self._blocks[key]
+                self._remove(key)
                 self.changes.append(CopyChange(key, "memory"))
                 self.moving += 1
                 if not block.readers:
                     self._vacate(block.place)
 
-        self._queue = [(block.rank, key) for key, block in self._blocks.items()]
+        self._queue = [entry for entry in self._queue if entry[1] in self._blocks]
         heapq.heapify(self._queue)
 
     def _vacate(self, place: BlockPlace) -> None:
@@ -234,13 +261,18 @@ class HostBlocks:
             self._places.append(place)
 
     def _evict(self, rank: Rank) -> BlockPlace | None:
-        """Remove the block of the lowest rank, except blocks with readers. Returns the place, or
-        None if no rank is below `rank`."""
+        """Remove the block of the lowest rank, except blocks with readers or a next block. Returns
+        the place, or None if no rank is below `rank`."""
         with_readers: list[tuple[Rank, bytes]] = []
         place = None
         while place is None and self._queue:
             queued, key = self._queue[0]
             block = self._blocks[key]
+            if self._following[key]:
+                heapq.heappop(self._queue)
+                block.queued = False
+                continue
+
             if queued != block.rank:
                 heapq.heapreplace(self._queue, (block.rank, key))
                 continue
@@ -253,7 +285,7 @@ class HostBlocks:
             if block.readers:
                 with_readers.append((queued, key))
             else:
-                place = self._blocks.pop(key).place
+                place = self._remove(key).place
                 self.changes.append(CopyChange(key, "room"))
 
         for entry in with_readers:
