@@ -47,6 +47,7 @@ NAMES = (
     "steps_shown",
     "restart",
     "tier_choices",
+    "tier_chats",
     "tier_kills",
     "tier_waits",
     "tier_overhead",
