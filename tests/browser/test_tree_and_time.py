@@ -289,8 +289,8 @@ def test_an_answer_of_the_kernel_is_kept_after_the_run(page: Page) -> None:
 
 
 def show_live(page: Page, lines: list[str], **options: bool) -> None:
-    """Show the widget of a kernel that never answers. `window.receive(from, text)` gives further
-    records to the page."""
+    """Show the widget of a kernel that never answers by itself. `window.receive(from, text)` gives
+    further records to the page, `window.answer(id, text)` the answer to a request."""
     records = {"from": 0, "lines": "\n".join(lines), "live": True, "reported": False}
     values: dict[str, Any] = {"records": records, "uid": "one", "run": "", "views": ["tree"]}
     values |= {"controls": False, "steps": False, "edits": False, "batch": False}
@@ -304,10 +304,11 @@ def show_live(page: Page, lines: list[str], **options: bool) -> None:
         shown.render({{ model, el: document.querySelector("main") }});
         window.receive = (from, text) =>
             handlers["msg:custom"]({{ from }}, [new TextEncoder().encode(text)]);
+        window.answer = (id, text) => handlers["msg:custom"]({{ answer: id, text, failed: false }});
     </script>""")
 
 
-def test_a_request_without_an_answer_is_reported(page: Page) -> None:
+def test_a_late_answer_replaces_the_report_of_its_absence(page: Page) -> None:
     log = EventLog()
     engine = WordEngine(log)
     engine.insert(engine.encode("a text"))
@@ -319,6 +320,9 @@ def test_a_request_without_an_answer_is_reported(page: Page) -> None:
     inspector = page.locator(".sgnb-inspector")
     expect(inspector).to_contain_text("no answer from the kernel")
     expect(inspector).to_contain_text("reload the page")
+    page.evaluate("window.answer(1, '2 tokens are kept')")
+    expect(inspector).to_contain_text("2 tokens are kept")
+    expect(inspector).not_to_contain_text("no answer from the kernel")
 
 
 def show_steps(page: Page, *events: BranchPaused | BranchResumed) -> list[str]:
@@ -334,10 +338,14 @@ def show_steps(page: Page, *events: BranchPaused | BranchResumed) -> list[str]:
     return list(feed.lines)
 
 
-def test_a_stop_replaces_the_report_of_a_late_answer(page: Page) -> None:
+def test_a_stop_or_an_answer_replaces_the_report_of_a_late_answer(page: Page) -> None:
     first, last = BranchPaused("r1", "0", "text 'a'"), BranchPaused("r1", "0", "gen 'b'")
     lines = show_steps(page, first, BranchResumed("r1", "0"), last)
     words = page.locator(".sgnb-stepper [role=status]")
+    expect(words).to_have_text("paused before text 'a' [0]")
+    page.get_by_role("button", name="token", exact=True).click()
+    expect(words).to_contain_text("no answer from the kernel")
+    page.evaluate("window.answer(1, '')")
     expect(words).to_have_text("paused before text 'a' [0]")
     page.get_by_role("button", name="token", exact=True).click()
     expect(words).to_contain_text("no answer from the kernel")

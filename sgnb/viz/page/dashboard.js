@@ -24,7 +24,7 @@ const PANELS = {
 
 const OF_ONE_ENGINE = new Set(["tree", "time"]);
 
-// `steer`: see newStepper. `edit`: see newEditor. `compare`, `reruns`: see newRerunChooser. `batch`: see newRowTools. `ask`: executes an action on a tree node in the kernel and resolves to the message; absent without an engine.
+// `steer`: see newStepper. `edit`: see newEditor. `compare`, `reruns`: see newRerunChooser. `batch`: see newRowTools. `ask`: executes an action on a tree node in the kernel and resolves to the message, and reports an overdue answer; absent without an engine.
 function newDashboard(host, store, options) {
   const { run: wanted, views, ask = null, steer = null, edit = null } = options;
   const { compare = null, reruns = null, batch = null, wordsOfCost = () => "" } = options;
@@ -216,16 +216,15 @@ function newDashboard(host, store, options) {
     return [...cache, ...(panel?.actions?.(id) ?? [])]; // folding comes last, because the action depends on children
   }
   async function askKernel(action, node) {
-    answer = { node, text: `${action} requested; a running cell may finish first` };
-    select();
-    const { text, failed } = await ask(action, node);
+    const say = (text) => {
+      answer = { node, text: visible(text) };
+      select();
+    };
+    say(`${action} requested; a running cell may finish first`);
+    const { text, failed } = await ask(action, node, say);
     const later = !failed && !store.live;
     if (later && action !== "evict") pinnedSince.set(node, action === "pin");
-    answer = {
-      node,
-      text: visible(text) + (later ? ". This view shows the tree at the end of the run" : ""),
-    };
-    select();
+    say(text + (later ? ". This view shows the tree at the end of the run" : ""));
   }
   function open(name) {
     chosen = name;

@@ -8,7 +8,7 @@ const STEPS = {
   cancel: ["stop", "end the run and keep the text"],
 };
 
-// `steer(action)` asks the kernel; absent for a run that the view cannot steer. `show(selection)` shows a token.
+// `steer(action, report)` asks the kernel, and calls `report(text)` while an answer is overdue; absent for a run that the view cannot steer. `show(selection)` shows a token.
 function newStepper(store, steer, { seek, show }) {
   const host = el("div", "sgnb-stepper", "", { role: "group", "aria-label": "steps of the run" });
   const words = el("span", "sgnb-note", "", { role: "status" }),
@@ -19,12 +19,17 @@ function newStepper(store, steer, { seek, show }) {
   for (const [name, [label, title]] of Object.entries(STEPS)) all[name] = button(label, title, () => act(name));
   buttons.append(...Object.values(all));
   let shown = "",
+    stops = "",
     failure = "";
 
+  function say(text) {
+    failure = visible(text);
+    setText(words, failure || stops);
+  }
   async function act(action) {
-    const { text, failed } = await steer(action);
-    failure = failed ? visible(text) : "";
-    setText(words, failure || words.textContent);
+    const before = shown;
+    const { text, failed } = await steer(action, (report) => shown === before && say(report));
+    say(failed ? text : "");
   }
   // Show the moment of the stop before the shown stop.
   function back(state, run) {
@@ -40,7 +45,7 @@ function newStepper(store, steer, { seek, show }) {
     for (const [name, one] of Object.entries(all)) one.hidden = !visibleOnes.includes(name);
     all.back.onclick = () => back(state, run);
     host.hidden = !isPaused && !names.length;
-    const stops = isPaused ? wordsOfStops(run).join("\n") : "";
+    stops = isPaused ? wordsOfStops(run).join("\n") : "";
     const request = isPaused && state.requests.get([...run.stops.values()].at(-1)[1]);
     const key = `${stops} ${request ? `${request.id} ${request.output.length}` : ""}`;
     if (key !== shown) {

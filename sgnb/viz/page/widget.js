@@ -122,11 +122,11 @@ const widget = () => {
         answered({ text: "the kernel is gone: run the cell again", failed: true });
       }
     });
-  // As `ask`, for short work; reports a kernel that does not answer in time.
-  const askBriefly = (link, content) => {
+  // As `ask`, for short work; `report(text)` says that the kernel does not answer in time.
+  const askBriefly = (link, content, report) => {
     const text = "no answer from the kernel: if the kernel is idle, reload the page";
-    const late = new Promise((answered) => setTimeout(answered, PATIENCE, { text, failed: true }));
-    return Promise.race([ask(link, content), late]);
+    const late = setTimeout(report, PATIENCE, text);
+    return ask(link, content).finally(() => clearTimeout(late));
   };
   function takeAll(link) {
     const { from, lines, live, reported } = link.get("records");
@@ -193,8 +193,10 @@ const widget = () => {
         run: link.get("run"),
         views: link.get("views"),
         wordsOfCost: viewCost.words,
-        ask: link.get("controls") ? (action, node) => askBriefly(link, { kind: "act", action, node }) : null,
-        steer: link.get("steps") ? (action) => askBriefly(link, { kind: "step", action }) : null,
+        ask: link.get("controls")
+          ? (action, node, report) => askBriefly(link, { kind: "act", action, node }, report)
+          : null,
+        steer: link.get("steps") ? (action, report) => askBriefly(link, { kind: "step", action }, report) : null,
         edit: link.get("edits") ? (fields) => ask(link, { kind: "edit", ...fields }) : null,
         compare,
         reruns: () => link.get("reruns"),
