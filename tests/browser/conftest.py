@@ -3,20 +3,19 @@ test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("playwright", reason="browser tests need the package playwright")
 pytest.importorskip("jupyterlab", reason="browser tests need JupyterLab")
 
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.lab import FLAGS, Lab, Notebook, find_chromium
-
-SECONDS = 120
-"""Maximum wait for a state of a page on a busy machine."""
+from tests.browser.pages import SECONDS
 
 expect.set_options(timeout=1000 * SECONDS)
 
@@ -49,6 +48,25 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 @pytest.fixture
+def new_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens pages, with the options of Playwright. The test fails on an error of a page."""
+    pages: list[Page] = []
+    problems: list[str] = []
+
+    def opened(**options: Any) -> Page:
+        page = browser.new_page(**options)
+        page.set_default_timeout(1000 * SECONDS)
+        page.on("pageerror", lambda error: problems.append(error.stack or error.message))
+        pages.append(page)
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert not problems, "\n".join(problems)
+
+
+@pytest.fixture
 def notebook(browser: Browser, lab: Lab) -> Iterator[Notebook]:
     """A page of its own. The test fails on any console error and on any request to another host."""
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
@@ -57,4 +75,5 @@ def notebook(browser: Browser, lab: Lab) -> Iterator[Notebook]:
     book = Notebook(lab, page)
     yield book
     page.close()
+    lab.end_kernels()
     assert not book.problems, "\n".join([*book.problems, lab.log_end()])

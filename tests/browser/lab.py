@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -12,12 +13,16 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import nbformat
 from playwright.sync_api import Locator, Page, Request, TimeoutError
+
+from tests.browser.pages import SECONDS
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -36,8 +41,6 @@ HARMLESS = (
     "Cannot read properties of undefined (reading 'schema')",  # Notebook 7, of its own settings
 )
 """Parts of errors that say nothing about what is tested."""
-
-CANVAS = ".sgnb-side .sgnb-panel canvas:visible"
 
 PATIENT = """(timeout => {
     AbortSignal.timeout = (milliseconds) => timeout.call(AbortSignal, 100 * milliseconds);
@@ -145,6 +148,19 @@ class Lab:
         nbformat.write(book, path)
         return path
 
+    def end_kernels(self) -> None:
+        """End every kernel, because a notebook of the same name would get the kernel and its
+        widgets."""
+        for session in json.loads(self._ask("GET", "sessions")):
+            self._ask("DELETE", f"sessions/{session['id']}")
+
+    def _ask(self, method: str, place: str) -> bytes:
+        headers = {"Authorization": f"token {self.token}"}
+        request = urllib.request.Request(f"{self.url}/api/{place}", method=method, headers=headers)
+        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+            content: bytes = answer.read()
+        return content
+
     def close(self) -> None:
         self._process.terminate()
         try:
@@ -245,9 +261,7 @@ class Notebook:
 
     def watch_cell(self, index: int, *holds: Hold, seconds: float = 200) -> list[dict[str, Any]]:
         """Run cell `index` to its end. Return the numbers of its views as drawn at each hold."""
-        folder = Path(tempfile.mkdtemp(dir=self.lab.root))
-        moments = [(hold.kind, hold.number) for hold in holds]
-        self.execute(f"from tests.browser import holds; holds.install({moments}, {str(folder)!r})")
+        folder = self._install([(hold.kind, hold.number) for hold in holds])
         self.page.evaluate("window.__old = new Set(Object.keys(window.__sgnb))")
         self.start_cell(index)
         drawn: list[dict[str, Any]] = []
@@ -266,9 +280,24 @@ class Notebook:
         self.wait_cell(seconds)
         return drawn
 
+    @contextmanager
+    def held(self, kind: str, number: int) -> Iterator[None]:
+        """Hold what runs next in the kernel before event number `number` of a kind, until the end
+        of the block: no run ends before a slow page has shown the run."""
+        folder = self._install([(kind, number)])
+        yield
+        (folder / "0").touch()
+
+    def _install(self, moments: list[tuple[str, int]]) -> Path:
+        """Install holds, and return the folder for the files that release them."""
+        folder = Path(tempfile.mkdtemp(dir=self.lab.root))
+        self.execute(f"from tests.browser import holds; holds.install({moments}, {str(folder)!r})")
+        return folder
+
     def interrupt(self) -> None:
-        """Press the notebook's stop button."""
-        self.page.locator("[data-jp-item-name='interrupt'] jp-button").click()
+        """Press the notebook's stop button, and wait until the kernel has the interrupt."""
+        with self.page.expect_response(re.compile("/interrupt")):
+            self.page.locator("[data-jp-item-name='interrupt'] jp-button").click()
 
     def cell(self, index: int) -> Locator:
         return self.page.locator(".jp-Notebook .jp-Cell").nth(index)
@@ -321,29 +350,3 @@ class Notebook:
         )
         shown = "name => document.body.dataset.jpThemeName === name"
         self.page.wait_for_function(shown, arg=name)
-
-
-def findings(page: Page, part: str) -> list[str]:
-    """What axe finds wrong within the elements that `part` selects."""
-    from axe_playwright_python.base import AXE_FILE_PATH
-
-    page.evaluate(AXE_FILE_PATH.read_text())
-    script = "part => axe.run({ include: [[part]] }, { resultTypes: ['violations'] })"
-    found = page.evaluate(script, part)["violations"]
-    return [
-        f"{one['id']}: {node['target']} {node['any']}" for one in found for node in one["nodes"]
-    ]
-
-
-def settle(page: Page) -> None:
-    """Wait until the page has drawn the effects of earlier input: handlers draw in the next frame,
-    observers of sizes at its end."""
-    frame = "new Promise(requestAnimationFrame)"
-    page.evaluate(f"async () => {{ await {frame}; await {frame}; }}")
-
-
-def picture(page: Page) -> str:
-    """Return the drawing of the open view."""
-    settle(page)
-    found: str = page.locator(CANVAS).first.evaluate("canvas => canvas.toDataURL()")
-    return found

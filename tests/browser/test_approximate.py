@@ -19,7 +19,7 @@ CELL = (
     "%%sglang --approximate --max-tokens 6 --temperature 0 --out {out}\n"
     "s += '{title}. ' + notes + 'Which ship came first?' + gen('answer')\n"
 )
-READ = "print(new.approximate['answer'].wait(60), old.approximate)\nsgnb.recording().show"
+READ = "print(new.approximate['answer'].wait(150), old.approximate)\nsgnb.recording().show"
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab, Notebook, findings
+from tests.browser.lab import Lab, Notebook
+from tests.browser.pages import findings
 
 SETUP = "%load_ext sgnb\nimport sgnb; sgnb.load('tiny')\nbroken = {'Oslo', 'Bern'}"
 CELL = """%%sglang ask q:str --over ['Rome', 'Oslo', 'Paris', 'Bern'] --temperature 0
@@ -72,11 +73,12 @@ def test_an_interrupted_batch_shows_partial_texts_and_goes_on(notebook: Notebook
     lab.write("partial.ipynb", SETUP, LONG, "print(s.failed)")
     notebook.open("partial.ipynb")
     notebook.run_cell(0)
-    notebook.start_cell(1)
     cell = notebook.cell(1)
-    expect(cell.locator(".sgnb-rows tbody tr")).to_have_count(3)
-    notebook.stats("views[0]?.output_tokens > 60")
-    notebook.interrupt()
+    with notebook.held("StepRan", 100):
+        notebook.start_cell(1)
+        expect(cell.locator(".sgnb-rows tbody tr")).to_have_count(3)
+        notebook.stats("views[0]?.output_tokens > 60")
+        notebook.interrupt()
     notebook.wait_cell()
     row(cell, "Oslo").click()
     values = cell.locator(".sgnb-row-values")
@@ -86,9 +88,10 @@ def test_an_interrupted_batch_shows_partial_texts_and_goes_on(notebook: Notebook
     notebook.save()
     notebook.open("partial.ipynb")
     cell = notebook.cell(1)
-    cell.get_by_role("button", name="run 3 failed rows again").click()
-    expect(cell.locator(".sgnb-status").first).to_have_text("running")
-    notebook.interrupt()
+    with notebook.held("StepRan", 20):
+        cell.get_by_role("button", name="run 3 failed rows again").click()
+        expect(cell.locator(".sgnb-status").first).to_have_text("running")
+        notebook.interrupt()
     notebook.page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
     expect(cell.locator(".sgnb-status").first).to_contain_text("no message from the kernel")
     # JupyterLab's own complaint about a restart

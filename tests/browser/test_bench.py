@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab, Notebook
+from tests.browser.lab import Hold, Lab, Notebook
+from tests.browser.pages import wait_until
 
 CELLS = (
     "%load_ext sgnb\n%sglang load tiny",
@@ -24,10 +25,8 @@ def test_a_benchmark_is_shown(notebook: Notebook, lab: Lab) -> None:
     notebook.open(path.name)
     for number in range(2):
         notebook.run_cell(number)
-    notebook.start_cell(2)
-    progress = notebook.cell(2).get_by_text("s left")
-    expect(progress).to_contain_text("capital: round")
-    notebook.wait_cell()
+    progress = "/capital: round .* s left/.test(document.body.textContent)"
+    notebook.watch_cell(2, Hold("RunStarted", 20, progress))
     assert not notebook.failed(2)
     expect(notebook.output(2)).to_contain_text("nocache: Without the prefix cache it takes")
     expect(notebook.output(2)).to_contain_text("Certainty")
@@ -36,8 +35,7 @@ def test_a_benchmark_is_shown(notebook: Notebook, lab: Lab) -> None:
     expect(picture).to_have_count(1)
     for theme in ("Light", "Dark"):
         notebook.theme(f"JupyterLab {theme}")
-        box = picture.bounding_box()
-        assert box is not None and 600 < box["width"] <= 860
+        wait_until(picture, "({ clientWidth }) => 600 < clientWidth && clientWidth <= 860")
     notebook.save()
     notebook.open_without_kernel(path.name)
     expect(notebook.cell(2).locator("img")).to_be_visible()

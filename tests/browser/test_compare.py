@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from sgnb.viz.static.bundle import size
-from tests.browser.lab import Hold, Lab, Notebook, findings
+from tests.browser.lab import Hold, Lab, Notebook
+from tests.browser.pages import findings
 
 CELLS = (
     "%load_ext sgnb\n%sglang load tiny",

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.lab import Lab, Notebook
 
@@ -23,8 +23,10 @@ compiled = answer.compile()"""
 
 def completed(page: Page, notebook: Notebook, index: int, code: str) -> list[str]:
     """Type `code` into cell `index`, press Tab, and return the names in the completer."""
-    notebook.cell(index).locator(".cm-content").click()
+    cell = notebook.cell(index)
+    cell.locator(".cm-content").click()
     page.keyboard.type(code, delay=20)
+    expect(cell.locator(".jp-mod-completer-enabled:not(.jp-mod-at-line-beginning)")).to_be_visible()
     page.keyboard.press("Tab")
     items = page.locator(".jp-Completer:not(.lm-mod-hidden) .jp-Completer-item")
     items.first.wait_for(state="visible")

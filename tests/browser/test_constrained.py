@@ -26,9 +26,10 @@ def test_forced_text_is_marked(notebook: Notebook, lab: Lab) -> None:
     for index, source in cells.items():
         notebook.run_cell(index)
         assert not notebook.failed(index), source
+    record = next(index for index, source in cells.items() if "json_schema=Country" in source)
+    expect(notebook.cell(record).locator(".sgnb-status")).to_have_text("done")
     done = "view.status === 'done' || !view.status"
     notebook.stats(f"views.every(view => {done})")
-    record = next(index for index, source in cells.items() if "json_schema=Country" in source)
     jumped = "".join(notebook.cell(record).locator(".sgnb-k-jumped").all_inner_texts())
     assert '{"name": "' in jumped and "capital" in jumped and "europe" in jumped
     assert "Italy" not in jumped and "Rome" not in jumped, "values are the model's"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.viz import Feed, Trees
 from sgnb.viz.live.widget import standalone
-from tests.browser.lab import Lab, Notebook, findings, settle
+from tests.browser.lab import Lab, Notebook
+from tests.browser.pages import CANVAS, findings, open_view, settle
 from tests.viz.make_log import Program, WordEngine
 
 pytestmark = pytest.mark.slow
@@ -77,26 +78,21 @@ def records() -> list[str]:
 
 
 @pytest.fixture(params=["light", "dark"])
-def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page of 700 pixels that fails the test on an error of its own."""
-    page = browser.new_page(viewport={"width": 700, "height": 1000}, color_scheme=request.param)
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
+def page(new_page: Callable[..., Page], request: pytest.FixtureRequest) -> Page:
+    """A page of 700 pixels."""
+    page = new_page(viewport={"width": 700, "height": 1000}, color_scheme=request.param)
     page.set_content(standalone(records(), ""))
-    yield page
-    page.close()
-    assert not problems
+    return page
 
 
-def open_view(page: Page, name: str) -> Locator:
-    tab = page.locator(f".sgnb-tab[data-view={name}]")
-    if tab.get_attribute("aria-selected") != "true":
-        tab.click()
-    return page.locator(".sgnb-side .sgnb-panel canvas:visible").first
+def drawing(page: Page, view: str) -> Locator:
+    open_view(page, view)
+    return page.locator(CANVAS).first
 
 
 def colours(canvas: Locator, box: tuple[int, int, int, int]) -> set[tuple[int, ...]]:
     """Colours of a rectangle of a canvas, in pixels of the page."""
+    settle(canvas.page)
     found = canvas.evaluate(
         """(canvas, [x, y, width, height]) => {
           const scale = canvas.width / canvas.clientWidth;
@@ -119,7 +115,7 @@ def named(page: Page, name: str) -> tuple[int, ...]:
 
 
 def test_bars_outlines_and_words_of_the_copies(page: Page) -> None:
-    canvas = open_view(page, "tree")
+    canvas = drawing(page, "tree")
     side = page.locator(".sgnb-side")
     expect(side.get_by_text("448 tokens in host memory · 512 tokens on disk")).to_be_visible()
     for words in ("also in host memory", "also on disk", "evicted, with a copy"):
@@ -139,7 +135,7 @@ def test_bars_outlines_and_words_of_the_copies(page: Page) -> None:
 
 
 def test_the_inspector_says_where_a_node_is(page: Page) -> None:
-    canvas = open_view(page, "tree")
+    canvas = drawing(page, "tree")
     canvas.click(position={"x": 30, "y": 14})
     inspector = page.locator(".sgnb-inspector")
     expect(inspector).to_contain_text("also 256 in host memory and 256 on disk")
@@ -156,7 +152,7 @@ def test_the_inspector_says_where_a_node_is(page: Page) -> None:
 
 
 def test_outlines_exist_only_while_there_are_copies(page: Page) -> None:
-    canvas = open_view(page, "tree")
+    canvas = drawing(page, "tree")
     slider = page.get_by_label("time", exact=True)
     slider.evaluate("(one, at) => { one.value = at; one.dispatchEvent(new Event('input')); }", 4)
     expect(page.locator(".sgnb-side").get_by_text("evicted, with a copy")).to_be_hidden()
@@ -164,7 +160,7 @@ def test_outlines_exist_only_while_there_are_copies(page: Page) -> None:
 
 
 def test_loads_have_a_lane_and_a_strip(page: Page) -> None:
-    canvas = open_view(page, "branches")
+    canvas = drawing(page, "branches")
     said = canvas.get_attribute("aria-label") or ""
     assert "256 tokens from the disk in 40 ms, instead of about 384 ms of prefill" in said
     at = canvas.evaluate("canvas => [canvas.clientWidth, canvas.clientHeight]")
@@ -179,7 +175,7 @@ def test_loads_have_a_lane_and_a_strip(page: Page) -> None:
     expect(inspector).to_contain_text("would have taken about 384 ms")
     assert not findings(page, ".sgnb-card")
 
-    canvas = open_view(page, "time")
+    canvas = drawing(page, "time")
     expect(canvas).to_have_attribute("aria-label", re.compile("256 tokens from the disk in 40 ms"))
     legend = page.locator(".sgnb-side .sgnb-panel").get_by_text("loaded from the disk")
     expect(legend.filter(visible=True)).to_be_visible()

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab, Notebook, findings
+from tests.browser.lab import Lab, Notebook
+from tests.browser.pages import expect_inside, findings
 
 SETUP = "%load_ext sgnb\nimport sgnb; sgnb.load('tiny')"
 CELL = """%%sglang --temperature 0 -o story
@@ -69,9 +70,7 @@ def test_an_edit_of_a_finished_run(notebook: Notebook, lab: Lab, width: int) -> 
         notebook.theme(theme)
         expect(cell.locator(".sgnb-editor")).to_be_visible()
         assert not findings(page, ".sgnb-card"), theme
-    box, card = branches(cell).nth(1).bounding_box(), cell.locator(".sgnb-card").bounding_box()
-    assert box is not None and card is not None
-    assert box["x"] >= card["x"] and box["x"] + box["width"] <= card["x"] + card["width"] + 1
+    expect_inside(branches(cell).nth(1), ".sgnb-card")
 
     notebook.run_cell(2)
     expect(notebook.cell(2).locator(".jp-OutputArea-output").first).to_contain_text("True")

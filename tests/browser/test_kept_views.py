@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab, Notebook, findings
+from tests.browser.lab import Lab, Notebook
+from tests.browser.pages import expect_inside, findings, wait_until
 
 SETUP = "%load_ext sgnb\nimport sgnb; sgnb.load('tiny')"
 CELL = """%%sglang --keep source,branches,time,grammar,rows --temperature 0
@@ -48,6 +49,5 @@ def test_kept_pictures_and_the_tour(notebook: Notebook, lab: Lab, width: int) ->
     for index in range(5):
         picture = notebook.cell(1).locator(PICTURES).nth(index)
         expect(picture).to_be_visible()
-        box, area = picture.bounding_box(), notebook.cell(1).bounding_box()
-        assert box is not None and area is not None
-        assert box["width"] > 200 and box["x"] + box["width"] <= area["x"] + area["width"] + 1
+        wait_until(picture, "picture => picture.complete && picture.clientWidth > 200")
+        expect_inside(picture, ".jp-Cell")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab, Notebook, findings
+from tests.browser.lab import Lab, Notebook
+from tests.browser.pages import expect_inside, findings
 
 SETUP = "%load_ext sgnb\nimport sgnb; sgnb.load('tiny')"
 PROGRAM = """from typing import Literal
@@ -65,8 +66,7 @@ def test_a_lab(notebook: Notebook, lab: Lab, width: int) -> None:
     for theme in ("JupyterLab Dark", "JupyterLab Light"):
         notebook.theme(theme)
         assert not findings(page, ".jp-Cell:nth-of-type(3) .jp-OutputArea"), theme
-    assert (box := cell.locator("table").bounding_box()) and (area := cell.bounding_box())
-    assert box["x"] + box["width"] <= area["x"] + area["width"] + 1
+    expect_inside(cell.locator("table"), ".jp-Cell")
 
     notebook.save()
     notebook.open_without_kernel("lab.ipynb")
@@ -84,10 +84,11 @@ def test_a_stop(notebook: Notebook, lab: Lab) -> None:
     cell.get_by_role("button", name="run").click()
     expect(cell).to_contain_text("temperature: 'hot' is not a")
     cell.get_by_label("temperature").fill("0")
-    cell.get_by_role("button", name="run").click()
-    expect(cell.locator("tbody")).to_contain_text("running")
-    notebook.run_cell(2)  # the kernel is free
-    expect(notebook.cell(2)).to_contain_text("2")
-    cell.get_by_role("button", name="stop").click()
+    with notebook.held("StepRan", 20):
+        cell.get_by_role("button", name="run").click()
+        expect(cell.locator("tbody")).to_contain_text("running")
+        notebook.run_cell(2)  # the kernel is free
+        expect(notebook.output(2)).to_contain_text("2")
+        cell.get_by_role("button", name="stop").click()
     expect(cell).to_contain_text("0 of 1 done, 1 stopped")
     expect(cell.get_by_role("button", name="run")).to_be_enabled()

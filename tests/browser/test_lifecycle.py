@@ -8,7 +8,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab, Notebook, findings
+from tests.browser.lab import Lab, Notebook
+from tests.browser.pages import findings, open_view, settle
 
 FORK = """%%sglang --temperature 0 --max-tokens 24
 s += "Here are two tips for staying healthy.\\n1." + gen("first", stop="\\n") + "\\n"
@@ -31,6 +32,7 @@ def test_views_are_accessible_in_both_themes(notebook: Notebook, lab: Lab) -> No
         notebook.run_cell(index)
     for index in (1, 2):
         expect(notebook.cell(index).locator(".sgnb-status")).to_have_text("done")
+    settle(notebook.page)
     drawn = "() => document.querySelector('.sgnb-side .sgnb-canvas').toDataURL()"
     width = "() => document.querySelector('.sgnb-side .sgnb-canvas').clientWidth"
     room = notebook.page.evaluate(width)
@@ -43,10 +45,7 @@ def test_views_are_accessible_in_both_themes(notebook: Notebook, lab: Lab) -> No
         for index, views in ((1, ["branches", "time", "source", "tree"]), (2, ["grammar"])):
             cell = notebook.cell(index)
             for view in views:
-                tab = cell.locator(f".sgnb-tab[data-view={view}]")
-                if tab.get_attribute("aria-selected") != "true":
-                    tab.click()
-                expect(tab).to_have_attribute("aria-selected", "true")
+                open_view(cell, view)
                 assert not findings(notebook.page, ".sgnb-card"), (theme, view)
 
 
@@ -122,14 +121,16 @@ def test_two_dashboards_in_the_background_stopped(notebook: Notebook, lab: Lab) 
         "h.cancel(); h.wait()",
     )
     notebook.open(lab.write("two.ipynb", *cells).name)
-    for index in range(3):
+    for index in range(2):
         notebook.run_cell(index)
-    page = notebook.page
-    grown = "n => Object.values(window.__sgnb).filter(v => v.stats.characters > n).length === 2"
-    for characters in (50, 200):
-        page.wait_for_function(grown, arg=characters)
-    expect(notebook.cell(2).locator(".sgnb-status")).to_have_text("running")
-    notebook.run_cell(3)
+    with notebook.held("StepRan", 300):
+        notebook.run_cell(2)
+        for characters in (50, 200):
+            grown = f"views.filter(view => view.characters > {characters}).length === 2"
+            notebook.stats(grown)
+        expect(notebook.cell(2).locator(".sgnb-status")).to_have_text("running")
+        notebook.start_cell(3)
+    notebook.wait_cell()
     expect(notebook.cell(2).locator(".sgnb-status")).to_have_text("interrupted")
     expect(notebook.cell(1).locator(".sgnb-side .sgnb-canvas")).to_be_visible()
 
@@ -162,11 +163,11 @@ def test_a_trace_opens_in_a_kernel_without_an_engine(notebook: Notebook, lab: La
 def test_a_restart_is_said_and_nothing_looks_live(notebook: Notebook, lab: Lab) -> None:
     notebook.open(lab.write("dead.ipynb", "%load_ext sgnb", LONG.format("--bg -o h")).name)
     notebook.run_cell(0)
-    notebook.run_cell(1)
-    notebook.page.wait_for_function(
-        "Object.values(window.__sgnb).some(view => view.stats.characters > 50)"
-    )
-    notebook.page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
+    with notebook.held("StepRan", 100):
+        notebook.run_cell(1)
+        notebook.stats("views[0]?.characters > 50")
+        restart = "window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()"
+        notebook.page.evaluate(restart)
     card = notebook.cell(1).locator(".sgnb-card")
     status = card.locator(".sgnb-status")
     expect(status).to_contain_text("no message from the kernel")

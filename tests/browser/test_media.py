@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Page, expect
 
 from sgnb.events import EventLog
 from sgnb.media import Image, thumbnail
 from sgnb.viz import Feed, Trees
 from sgnb.viz.live.widget import standalone
+from tests.browser.pages import expect_no_sideways_scroll
 from tests.viz.make_log import HOSTILE, Program, WordEngine
 
 
@@ -50,10 +51,9 @@ def is_remote(url: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_images_are_chips_with_details(browser: Browser, scheme: Literal["light", "dark"]) -> None:
-    page = browser.new_page(viewport={"width": 700, "height": 1100}, color_scheme=scheme)
+def test_images_are_chips_with_details(new_page: Callable[..., Page], scheme: str) -> None:
+    page = new_page(viewport={"width": 700, "height": 1100}, color_scheme=scheme)
     problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(error.message))
     page.on("request", lambda request: problems.extend([request.url] * is_remote(request.url)))
     page.set_content(standalone(lines(), "r1"))
 
@@ -63,7 +63,7 @@ def test_images_are_chips_with_details(browser: Browser, scheme: Literal["light"
     assert chips.first.get_attribute("aria-label") == chips.first.inner_text()
     expect(chips.nth(1)).to_contain_text("image 2: <img onerror")
     assert chips.nth(1).locator(".sgnb-hatched").count() == 1 and chips.locator("img").count() == 2
-    assert page.evaluate("document.querySelector('.sgnb-item img').naturalWidth") == 96
+    expect(page.locator(".sgnb-item img").first).to_have_js_property("naturalWidth", 96)
     assert page.evaluate("window.__pwned") is None
     expect(page.locator(".sgnb-models")).to_contain_text("encoder skipped for 3 of 5 images")
 
@@ -99,6 +99,5 @@ def test_images_are_chips_with_details(browser: Browser, scheme: Literal["light"
     page.wait_for_function("window.thumbnails > 0")
     page.locator(".sgnb-tab[data-view=time]").click()
     expect(page.locator(".sgnb-panel .sgnb-note").last).to_contain_text("70 tokens encoded in")
-    width = page.evaluate("document.documentElement.scrollWidth")
-    assert width <= 700 and not problems, problems
-    page.close()
+    expect_no_sideways_scroll(page)
+    assert not problems

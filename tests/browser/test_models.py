@@ -7,7 +7,8 @@ import nbformat
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Hold, Lab, Notebook, findings
+from tests.browser.lab import Hold, Lab, Notebook
+from tests.browser.pages import findings, open_view
 
 CELLS = (
     """%load_ext sgnb
@@ -43,6 +44,7 @@ def test_a_program_over_several_models(notebook: Notebook, lab: Lab) -> None:
     assert not notebook.failed(1), notebook.output(1).inner_text()
     page = notebook.page
     card = notebook.cell(1).locator(".sgnb-card")
+    notebook.stats("views.length === 1 && views[0].status === 'done' && !views[0].live")
     expect(card.locator(".sgnb-status")).to_have_text("done")
     shown_time, *lines = card.locator(".sgnb-models").inner_text().splitlines()
     assert shown_time.startswith("of ")
@@ -55,9 +57,7 @@ def test_a_program_over_several_models(notebook: Notebook, lab: Lab) -> None:
     assert [chip.split(" = ")[0] for chip in chips] == ["best", "why", "short"]
 
     engines = card.locator(".sgnb-engines")
-    card.locator(".sgnb-tab[data-view=tree]").click()
-    if not engines.is_visible():
-        card.locator(".sgnb-tab[data-view=tree]").click()
+    open_view(card, "tree")
     expect(engines.locator("option")).to_have_text(["cache of A tiny", "cache of B tiny"])
     tree = card.locator(".sgnb-stage canvas")
     before = tree.get_attribute("aria-label")

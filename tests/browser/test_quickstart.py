@@ -80,11 +80,10 @@ def shows_the_twin_only(notebook: Notebook, index: int) -> None:
 def test_interrupt_and_error_leave_the_next_cell_working(notebook: Notebook, lab: Lab) -> None:
     notebook.open(lab.write("stop.ipynb", "%load_ext sgnb", LONG, AFTER, ERROR, AGAIN, AGAIN).name)
     notebook.run_cell(0)
-    notebook.start_cell(1)
-    notebook.page.wait_for_function(
-        "() => Object.values(window.__sgnb).some(view => view.stats.characters > 200)"
-    )
-    notebook.interrupt()
+    with notebook.held("StepRan", 300):
+        notebook.start_cell(1)
+        notebook.stats("views[0]?.characters > 200")
+        notebook.interrupt()
     notebook.wait_cell()
     expect(notebook.output(1)).to_contain_text("stopped; the partial text is s.text()")
     expect(notebook.cell(1).locator(".sgnb-status")).to_have_text("interrupted")

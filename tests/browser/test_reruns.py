@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab, Notebook, findings
+from tests.browser.lab import Lab, Notebook
+from tests.browser.pages import expect_inside, findings
 
 SETUP = "%load_ext sgnb\nimport sgnb; sgnb.load('tiny')"
 CELL = """%%sglang --temperature 0 --show text,tree
@@ -64,9 +65,7 @@ def test_two_runs_of_a_cell_are_compared(notebook: Notebook, lab: Lab, width: in
         notebook.theme(theme)
         assert not findings(page, ".sgnb-compared-runs"), theme
         assert not findings(page, ".sgnb-card"), theme
-    box, card = below.locator(".sgnb-rerun").bounding_box(), below.bounding_box()
-    assert box is not None and card is not None
-    assert box["x"] + box["width"] <= card["x"] + card["width"] + 1
+    expect_inside(below.locator(".sgnb-rerun"), ".sgnb-compared-runs")
     below.get_by_role("button", name="close the comparison").click()
     expect(below.locator(".sgnb-card")).to_have_count(0)
 
@@ -93,10 +92,12 @@ def test_an_interrupted_run_is_compared(notebook: Notebook, lab: Lab) -> None:
     lab.write("stopped.ipynb", SETUP, long)
     notebook.open("stopped.ipynb")
     notebook.run_cell(0)
-    for _ in range(2):
-        notebook.start_cell(1)
-        expect(notebook.cell(1).locator(".sgnb-k-sampled").first).to_be_visible()
-        notebook.interrupt()
+    for number in range(2):
+        with notebook.held("StepRan", 20):
+            notebook.start_cell(1)
+            notebook.stats(f"views[{number}]?.output_tokens > 0")
+            expect(notebook.cell(1).locator(".sgnb-k-sampled").first).to_be_visible()
+            notebook.interrupt()
         notebook.wait_cell()
     cell = notebook.cell(1)
     cell.get_by_role("button", name="compare", exact=True).click()

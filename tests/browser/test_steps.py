@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.lab import Lab, Notebook, findings
+from tests.browser.lab import Lab, Notebook
+from tests.browser.pages import expect_inside, findings
 
 SETUP = "%load_ext sgnb\nimport sgnb; sgnb.load('tiny')"
 CELL = """%%sglang --step --temperature 0 -o stepped
@@ -65,9 +66,7 @@ def test_a_cell_is_stepped(notebook: Notebook, lab: Lab, width: int) -> None:
     page.keyboard.press("Enter")
     expect(bar).to_contain_text("paused before text ' The end.', line 4")
     expect(cell.locator(".sgnb-vars")).to_contain_text("a")
-    box, card = bar.bounding_box(), cell.locator(".sgnb-card").bounding_box()
-    assert box is not None and card is not None
-    assert box["x"] >= card["x"] and box["x"] + box["width"] <= card["x"] + card["width"] + 1
+    expect_inside(bar, ".sgnb-card")
     press(cell, "to the end")
     expect(bar).to_be_hidden()
     expect(cell.locator(".sgnb-status").first).to_have_text("done")

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.viz import Feed, Trees
 from sgnb.viz.live.widget import standalone
-from tests.browser.lab import CANVAS, findings, picture, settle
+from tests.browser.pages import (
+    CANVAS,
+    expect_no_sideways_scroll,
+    findings,
+    open_view,
+    picture,
+    settle,
+)
 from tests.viz.make_log import Program, WordEngine, demo
 
 pytestmark = pytest.mark.slow
@@ -49,20 +56,13 @@ def records(log: EventLog) -> list[str]:
 
 
 @pytest.fixture(params=["light", "dark"])
-def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    page = browser.new_page(viewport={"width": 1200, "height": 1000}, color_scheme=request.param)
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    yield page
-    page.close()
-    assert not problems
+def page(new_page: Callable[..., Page], request: pytest.FixtureRequest) -> Page:
+    return new_page(viewport={"width": 1200, "height": 1000}, color_scheme=request.param)
 
 
 def show(page: Page, log: EventLog, view: str) -> Locator:
     page.set_content(standalone(records(log), ""))
-    tab = page.locator(f".sgnb-tab[data-view={view}]")
-    if tab.get_attribute("aria-selected") != "true":
-        tab.click()
+    open_view(page, view)
     return page.locator(CANVAS).first
 
 
@@ -157,7 +157,7 @@ def test_the_views_share_the_window_and_fit_700_pixels(page: Page) -> None:
     shown = window(page)
     page.locator(".sgnb-tab[data-view=time]").click()
     assert window(page) == shown
-    assert page.evaluate("document.documentElement.scrollWidth") <= 700
+    expect_no_sideways_scroll(page)
     assert not findings(page, ".sgnb-card")
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from sgnb.events import (
     BranchPaused,
@@ -24,7 +24,16 @@ from sgnb.events import (
 )
 from sgnb.viz import VIEWS, Feed, Trees
 from sgnb.viz.live.widget import module, standalone, style
-from tests.browser.lab import CANVAS, Lab, Notebook, findings, picture, settle
+from tests.browser.lab import Lab, Notebook
+from tests.browser.pages import (
+    CANVAS,
+    expect_no_sideways_scroll,
+    findings,
+    open_view,
+    picture,
+    resize,
+    settle,
+)
 from tests.viz.make_log import WordEngine, demo
 
 pytestmark = pytest.mark.slow
@@ -33,14 +42,8 @@ TREE = ".sgnb-stage canvas"
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page that fails the test on an error of its own."""
-    page = browser.new_page(viewport={"width": 1600, "height": 1000})
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    yield page
-    page.close()
-    assert not problems
+def page(new_page: Callable[..., Page]) -> Page:
+    return new_page(viewport={"width": 1600, "height": 1000})
 
 
 def show(page: Page, log: EventLog) -> None:
@@ -55,12 +58,6 @@ def show_demo(page: Page) -> None:
     log = EventLog()
     list(demo(log))
     show(page, log)
-
-
-def open_view(page: Page, name: str) -> None:
-    tab = page.locator(f".sgnb-tab[data-view={name}]")
-    if tab.get_attribute("aria-selected") != "true":
-        tab.click()
 
 
 def test_a_subtree_folds_by_key_pointer_and_button(page: Page) -> None:
@@ -183,9 +180,8 @@ def test_views_follow_a_resize(page: Page, view: str) -> None:
     show_demo(page)
     open_view(page, view)
     for width in (700, 1600, 700):
-        page.set_viewport_size({"width": width, "height": 1000})
-        settle(page)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing is cut"
+        resize(page, width)
+        expect_no_sideways_scroll(page)
         side = page.locator(".sgnb-side").bounding_box()
         box = page.locator(CANVAS).first.bounding_box()
         assert side and box and side["width"] - 40 < box["width"] <= side["width"]
@@ -211,8 +207,7 @@ def test_an_icicle_that_is_cut_says_so(page: Page) -> None:
         engine.insert(engine.encode(f"{text} or not"))
     show(page, log)
     for width in (700, 1600):
-        page.set_viewport_size({"width": width, "height": 1000})
-        settle(page)
+        resize(page, width)
         beyond = page.locator(".sgnb-stage").get_attribute("data-beyond") or ""
         assert "right" in beyond and "bottom" in beyond
 
@@ -251,7 +246,8 @@ def test_a_node_is_pinned_and_evicted_by_a_button(notebook: Notebook, lab: Lab) 
     expect(inspector).to_contain_text("stay: pinned")
     buttons.get_by_role("button", name="unpin").click()
     expect(inspector).to_contain_text("not pinned any more")
-    (before,) = notebook.stats()
+    ended = "views[0].status === 'done' && views[0].output_tokens === 1500 && !views[0].locked"
+    (before,) = notebook.stats(ended)
     buttons.get_by_role("button", name="evict").click()
     notebook.stats(f"views[0].nodes < {before['nodes']}")
 

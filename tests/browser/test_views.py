@@ -11,7 +11,8 @@ import pytest
 from playwright.sync_api import expect
 
 from sgnb.viz.static.bundle import size
-from tests.browser.lab import Hold, Lab, Notebook, settle
+from tests.browser.lab import Hold, Lab, Notebook
+from tests.browser.pages import expect_inside, settle
 
 CELL = """
 import threading, time
@@ -61,7 +62,7 @@ def test_live_escaped_and_still_there_without_kernel(notebook: Notebook, lab: La
     time_goes_back(notebook)
     notebook.save()
 
-    assert reopened_shows_twin_only(notebook, path)
+    reopened_shows_twin_only(notebook, path)
 
 
 def views_are_linked(notebook: Notebook) -> None:
@@ -184,7 +185,7 @@ def test_a_large_tree_folds_is_searched_and_shown_whole(notebook: Notebook, lab:
     expect(inspector).to_contain_text("last used")
 
 
-def reopened_shows_twin_only(notebook: Notebook, path: Path) -> bool:
+def reopened_shows_twin_only(notebook: Notebook, path: Path) -> None:
     twins = [
         output.data
         for output in nbformat.read(path, as_version=4).cells[0].outputs
@@ -192,13 +193,9 @@ def reopened_shows_twin_only(notebook: Notebook, path: Path) -> bool:
     ]
     assert len(twins) == 1 and size(twins[0]) < 20_000
     notebook.open_without_kernel(path.name)
-    notebook.page.wait_for_selector("img[src*=sgnb-static]")
     picture = notebook.page.locator("img[src*=sgnb-static]")
-    fits = "image => image.clientWidth <= image.parentElement.clientWidth"
-    return (
-        picture.is_visible()
-        and picture.evaluate(fits)
-        and not notebook.page.locator(".sgnb-card").count()
-        and not notebook.page.get_by_text("Loading widget").first.is_visible()
-        and not notebook.page.locator(".jp-RenderedJavaScript").first.is_visible()
-    )
+    expect(picture).to_be_visible()
+    expect_inside(picture, ".jp-OutputArea-output")
+    expect(notebook.page.locator(".sgnb-card")).to_have_count(0)
+    expect(notebook.page.get_by_text("Loading widget").first).to_be_hidden()
+    expect(notebook.page.locator(".jp-RenderedJavaScript").first).to_be_hidden()

@@ -3,15 +3,15 @@ and dark, wide and narrow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from sgnb.events import EventLog, Record
 from sgnb.viz import Feed, Trees
 from sgnb.viz.live.widget import standalone
-from tests.browser.lab import findings, settle
+from tests.browser.pages import expect_no_sideways_scroll, findings, open_view, resize
 from tests.viz.make_log import demo
 
 pytestmark = pytest.mark.slow
@@ -23,16 +23,15 @@ TABS = ("tree", "branches", "time")
 
 
 @pytest.fixture(params=["light", "dark"])
-def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    page = browser.new_page(viewport={"width": 1200, "height": 1000}, color_scheme=request.param)
+def page(new_page: Callable[..., Page], request: pytest.FixtureRequest) -> Page:
+    page = new_page(viewport={"width": 1200, "height": 1000}, color_scheme=request.param)
     log = EventLog()
     list(demo(log))
     feed = Feed(Trees(), 0.0)
     made = enumerate(log.read().records, 1)
     feed.push([Record(i, i / 100, record.event) for i, record in made], 0)
     page.set_content(standalone(feed.lines, ""))
-    yield page
-    page.close()
+    return page
 
 
 def token(page: Page, kind: str) -> Locator:
@@ -87,21 +86,18 @@ def test_more_contrast_shows_the_lines(page: Page) -> None:
 
 @pytest.mark.parametrize("width", [700, 1200])
 def test_text_and_drawings_have_a_common_left_margin(page: Page, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 1000})
+    resize(page, width)
     card = page.locator(".sgnb-card").bounding_box()
     text = page.locator(".sgnb-main .sgnb-text").first.bounding_box()
     assert card and text
     assert text["x"] - card["x"] == pytest.approx(MARGIN, abs=1)
     for view in TABS:
-        tab = page.locator(f".sgnb-tab[data-view={view}]")
-        if tab.get_attribute("aria-selected") != "true":
-            tab.click()
-        settle(page)
+        open_view(page, view)
         side = page.locator(".sgnb-side").bounding_box()
         drawing = page.locator(".sgnb-side canvas:visible").first.bounding_box()
         assert side and drawing
         assert drawing["x"] - side["x"] == pytest.approx(MARGIN, abs=2)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        expect_no_sideways_scroll(page)
         assert not findings(page, ".sgnb-card")
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from sgnb.events import EventLog
 from sgnb.viz import Feed, Trees
 from sgnb.viz.live.widget import standalone
-from tests.browser.lab import findings
+from tests.browser.pages import expect_no_sideways_scroll, findings
 from tests.viz.make_log import HOSTILE, Program, WordEngine
 
 RULES = " ".join(f"rule{i}" for i in range(10))
@@ -37,8 +37,8 @@ def lines() -> list[str]:
 
 
 @pytest.fixture
-def page(browser: Browser, scheme: Literal["light", "dark"]) -> Page:
-    page = browser.new_page(viewport={"width": 700, "height": 1100}, color_scheme=scheme)
+def page(new_page: Callable[..., Page], scheme: str) -> Page:
+    page = new_page(viewport={"width": 700, "height": 1100}, color_scheme=scheme)
     page.set_content(standalone(lines(), "r2"))
     return page
 
@@ -76,15 +76,14 @@ def test_a_miss_is_one_action_from_its_reason(page: Page, scheme: str) -> None:
     expect(facts).to_contain_text("the tree had no continuation")
     page.keyboard.press("n")
     is_explained()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 700
+    expect_no_sideways_scroll(page)
     assert page.evaluate("window.__pwned") is None
     pytest.importorskip("axe_playwright_python", reason="needs the package axe-playwright-python")
     assert not findings(page, "main" if page.locator("main").count() else "body")
-    page.close()
 
 
 @pytest.mark.slow
-def test_a_prompt_found_whole_has_no_button(browser: Browser) -> None:
+def test_a_prompt_found_whole_has_no_button(new_page: Callable[..., Page]) -> None:
     log = EventLog()
     engine = WordEngine(log)
     for run in ("r1", "r2"):
@@ -96,10 +95,9 @@ def test_a_prompt_found_whole_has_no_button(browser: Browser) -> None:
         program.finish()
     feed = Feed(Trees(), 0.0)
     feed.push(log.read().records, 0)
-    page = browser.new_page()
+    page = new_page()
     for run, count in (("r1", 1), ("r2", 0)):
         page.set_content(standalone(feed.lines, run))
         page.locator(".sgnb-text .sgnb-token").first.wait_for()
         expect(page.locator(".sgnb-border")).to_have_count(count)
         assert page.get_by_role("button", name="why not found").is_visible() == bool(count)
-    page.close()

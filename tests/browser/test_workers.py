@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from sgnb import events
 from sgnb.events import EventLog, LogReader, encode
 from sgnb.viz.live.widget import standalone
-from tests.browser.lab import CANVAS, Lab, Notebook, findings, picture
+from tests.browser.lab import Lab, Notebook
+from tests.browser.pages import CANVAS, findings, open_view, picture
 from tests.viz.make_log import WordEngine
 
 pytestmark = pytest.mark.slow
@@ -64,15 +65,11 @@ def moved_call_log() -> list[str]:
 
 
 @pytest.fixture(params=["light", "dark"])
-def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    page = browser.new_page(viewport={"width": 1200, "height": 1000}, color_scheme=request.param)
-    problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
+def page(new_page: Callable[..., Page], request: pytest.FixtureRequest) -> Page:
+    page = new_page(viewport={"width": 1200, "height": 1000}, color_scheme=request.param)
     page.set_content(standalone(moved_call_log(), ""))
-    page.locator(".sgnb-tab[data-view=workers]").click()
-    yield page
-    page.close()
-    assert not problems
+    open_view(page, "workers")
+    return page
 
 
 def inspected(page: Page) -> str:
@@ -165,10 +162,9 @@ def test_a_notebook_with_a_fleet(notebook: Notebook, lab: Lab) -> None:
     notebook.run_cell(1)
     assert not notebook.failed(1), notebook.output(1).inner_text()
     card = notebook.cell(1).locator(".sgnb-card")
+    notebook.stats("views.length === 1 && views[0].status === 'done' && !views[0].live")
     expect(card.locator(".sgnb-status")).to_have_text("done")
-    tab = card.locator(".sgnb-tab[data-view=workers]")
-    if tab.get_attribute("aria-selected") != "true":
-        tab.click()
+    open_view(card, "workers")
     canvas = card.locator(".sgnb-side canvas:visible").first
     expect(canvas).to_have_attribute("aria-label", re.compile("worker 0: .*prompt tokens cached"))
     canvas.focus()
