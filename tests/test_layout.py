@@ -37,6 +37,7 @@ ALLOWED = {
     "grammar": {"cache_file", "errors", "native_calls", "sequences"},
     "sampling": {"errors", "grammar"},
     "segment": set(),
+    "shared_file": set(),
     "part_order": set(),
     "engine": {
         "part_order",
@@ -52,6 +53,7 @@ ALLOWED = {
         "media",
         "segment",
         "sequences",
+        "shared_file",
         "grammar",
         "models",
         "whole_import",

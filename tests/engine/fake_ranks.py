@@ -19,7 +19,7 @@ from sgnb.engine.cache.tiers.block_transfer import BlockTransfer
 from sgnb.engine.cache.tiers.copy_commands import CopyCommand
 from sgnb.engine.cache.tiers.rank_copies import RankCopies
 from sgnb.engine.parallel.confirmations import Confirmation, Confirmations
-from sgnb.engine.parallel.ring import unnamed_file
+from sgnb.shared_file import unnamed_file
 
 CPU = torch.device("cpu")
 

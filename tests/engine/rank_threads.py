@@ -15,9 +15,10 @@ from sgnb.engine import assembly
 from sgnb.engine.cache.tiers.copy_commands import CopyCommand
 from sgnb.engine.parallel.confirmations import Confirmation, Confirmations
 from sgnb.engine.parallel.follower import CommandPort, FollowingRunner, serve
-from sgnb.engine.parallel.ring import RingReader, RingWriter, unnamed_file
+from sgnb.engine.parallel.ring import RingReader, RingWriter
 from sgnb.engine.parallel.step_messages import StepWriter
 from sgnb.engine.step_input import StepInput
+from sgnb.shared_file import unnamed_file
 
 
 class Meeting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 from collections.abc import Callable
@@ -246,6 +247,24 @@ def test_host_memory_is_shared_and_returned(monkeypatch: pytest.MonkeyPatch) -> 
         free[0] = 1 << 60
 
 
+def test_a_full_machine_keeps_the_present_arenas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write to memory that cannot be reserved would end the process."""
+    monkeypatch.setattr("sgnb.engine.cache.tiers.host.ARENA_BYTES", 4 * 2 * BLOCK * UNIT)
+    transfer = Pools(2, host_bytes=9 * 2 * BLOCK * UNIT).transfer
+    store = HostBlocks(9 * 2 * BLOCK * UNIT, transfer.row_bytes, transfer.allocate, lambda: 1 << 60)
+    assert store.write(make_block(0, transfer.row_bytes))
+    total = store.total
+
+    def fail(file: int, begin: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", fail)
+    with pytest.raises(MemoryError, match=r"bytes of shared memory for blocks.*No space"):
+        transfer.allocate(BLOCK * UNIT)
+    assert all(store.write(make_block(number, transfer.row_bytes)) for number in range(1, 6))
+    assert store.total == total < 6
+
+
 def test_all_ranks_pin_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     pinned: list[int] = []
     most = [3]
@@ -289,7 +308,7 @@ def test_memory_returns_after_close_with_the_last_copy() -> None:
     pools.transfer.close()
     del first, second
     assert pools.transfer.read(slots) is None
-    assert os.fstat(pools.ranks.blocks).st_blocks == taken > 0 and block.any()
+    assert 0 < os.fstat(pools.ranks.blocks).st_blocks < taken and block.any()
     del block
     assert os.fstat(pools.ranks.blocks).st_blocks == 0
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from sgnb.engine.parallel import team
 from sgnb.engine.parallel.ring import PLACES, RingReader, RingWriter
 from sgnb.engine.parallel.step_messages import NO_LONGS, NUMBERS, StepReader, StepWriter
 from sgnb.engine.step_input import UNCONSTRAINED, AttentionInput, SamplingInput, StepInput
+from sgnb.errors import LostRankError
 
 
 @dataclass(eq=False)
@@ -166,6 +169,53 @@ def test_messages_arrive_unchanged(sizes: list[int], behind: int) -> None:
     os.close(reading)
     os.close(reader._memory)
     writer.close()
+
+
+@pytest.mark.parametrize("size, messages", [(17, 0), (16, PLACES)])
+def test_messages_without_memory_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, pipes: tuple[int, int], size: int, messages: int
+) -> None:
+    """A longer message, or one more unread message, needs memory."""
+    writer = RingWriter(1, 16)
+    reader = RingReader(writer.memory, pipes[0], 1)
+    for number in range(messages):
+        writer.write([np.full(3, number)], pipes[1:])
+
+    def fail(file: int, begin: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", fail)
+        with pytest.raises(MemoryError, match=r"bytes of shared memory for steps.*No space"):
+            writer.write([np.arange(size)], pipes[1:])
+    assert (writer._num_places, writer._place_size) == (PLACES, 16)
+    writer.write([np.arange(size)], pipes[1:])
+    for number in range(messages):
+        message = reader.read()
+        assert message is not None and message[:3].tolist() == [number] * 3
+    message = reader.read()
+    assert message is not None and message[:size].tolist() == list(range(size))
+    writer.close()
+
+
+def test_messages_without_memory_are_no_lost_follower(monkeypatch: pytest.MonkeyPatch) -> None:
+    class FullRing(RingWriter):
+        def write(self, parts: Any, pipes: Any) -> None:
+            raise MemoryError("65,536 bytes of shared memory for steps: No space left on device")
+
+    class Command:
+        def encode(self, number: int) -> list[NDArray[np.int32]]:
+            return [np.full(1, -1, np.int32)]
+
+    monkeypatch.setattr(team, "RingWriter", FullRing)
+    monkeypatch.setattr(team.Team, "_start", lambda *args: None)
+    monkeypatch.setattr(team, "RankGroup", lambda *args: SimpleNamespace(abort=int, close=int))
+    ranks = team.Team(2, torch.device("cpu"), {})
+    try:
+        with pytest.raises(LostRankError, match="rank 0 of 2 failed: MemoryError: 65,536 bytes"):
+            ranks.ask(Command())
+    finally:
+        ranks.close()
 
 
 def check(reader: RingReader, i: int, sizes: list[int]) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-import tempfile
 from collections.abc import Iterator, Sequence
 from itertools import cycle
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ...shared_file import reserve, unnamed_file
 
 Ints = NDArray[np.int32]
 
@@ -60,6 +61,7 @@ class RingWriter:
 
         Raises:
             OSError: A follower has ended.
+            MemoryError: No memory is left for the message, and nothing is written.
         """
         size = sum(map(len, parts))
         if size > self._place_size:
@@ -85,25 +87,18 @@ class RingWriter:
             self.memory = -1
 
     def _extend(self, num_places: int, place_size: int) -> None:
-        """Add places for the next messages. Places of unread messages stay."""
-        begin, self._num_places, self._place_size = self._size, num_places, place_size
-        self._size += num_places * place_size
-        os.ftruncate(self.memory, 4 * self._size)
-        array = np.frombuffer(mmap.mmap(self.memory, 4 * self._size), np.int32)
-        bounds = [(at, at + place_size) for at in range(begin, self._size, place_size)]
+        """Add places for the next messages. Places of unread messages stay. Changes nothing
+        before a MemoryError."""
+        begin, end = self._size, self._size + num_places * place_size
+        try:
+            reserve(self.memory, 4 * begin, 4 * (end - begin))
+            array = np.frombuffer(mmap.mmap(self.memory, 4 * end), np.int32)
+        except (OSError, ValueError) as error:
+            message = f"{4 * (end - begin):,} bytes of shared memory for steps: {error}"
+            raise MemoryError(message) from None
+        self._size, self._num_places, self._place_size = end, num_places, place_size
+        bounds = [(at, at + place_size) for at in range(begin, end, place_size)]
         self._places = cycle([(HEAD.pack(*place), array[slice(*place)]) for place in bounds])
-
-
-def unnamed_file(name: str) -> int:
-    """Return the descriptor of a new file in memory, or on disk if the system has no memfd.
-
-    Args:
-        name: Name for debuggers.
-    """
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create(name)
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
 
 
 class RingReader:

@@ -24,10 +24,11 @@ import torch
 from numpy.typing import NDArray
 
 from ...errors import LostRankError, first_line
+from ...shared_file import unnamed_file
 from ..step_input import StepInput
 from .confirmations import Confirmation, Confirmations
 from .group import PeerLostError, RankGroup, rank_devices
-from .ring import RingWriter, unnamed_file
+from .ring import RingWriter
 from .step_messages import StepWriter
 
 CONSEQUENCE = 1.0
@@ -139,6 +140,8 @@ class Team:
                 self._ring.write(message, self._pipes)
         except OSError as error:
             raise self.cause(PeerLostError(str(error))) from error
+        except MemoryError as error:  # the followers would miss the message
+            raise self.cause(error) from error
 
     @contextmanager
     def named_failures(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from ....errors import OptionError
+from ....shared_file import reserve
 from ..radix import Ints
 from .blocks import BLOCK, Bytes
 from .host_memory import pin, unpin
@@ -66,7 +67,7 @@ class SharedPlaces:
 
 
 class PlaceMemory(SharedPlaces):
-    """The places of rank 0. Sets the size of the file. Memory is taken at the first write.
+    """The places of rank 0. Sets the size of the file. An arena takes memory.
 
     Args:
         file: Descriptor of the file.
@@ -102,6 +103,7 @@ class PlaceMemory(SharedPlaces):
                 f"{size:,} bytes of memory for {ranks} ranks cannot be mapped: {error}",
                 "load with a smaller host_cache",
             ) from None
+        self._file = file
         self._next = 0  # first place of the next arena
         self._unused: dict[int, list[int]] = {}  # first places of returned arenas by count
         self._pin_all, self._unpin_all = pin, unpin
@@ -120,7 +122,7 @@ class PlaceMemory(SharedPlaces):
             pins: Pin the memory on all ranks.
 
         Raises:
-            MemoryError, RuntimeError: A rank cannot pin the memory.
+            MemoryError, RuntimeError: The memory is full, or a rank cannot pin the memory.
         """
         count = self._count(size, self.block_bytes)
         unused = self._unused.get(count)
@@ -129,6 +131,7 @@ class PlaceMemory(SharedPlaces):
         else:
             first, self._next = self._next, self._next + count
         try:
+            self._reserve(first, count)
             if pins:
                 self._pin_all(first, count)
         except BaseException:
@@ -137,6 +140,13 @@ class PlaceMemory(SharedPlaces):
         memory = self.view(first, count)
         weakref.finalize(memory, self._release, first, count).atexit = False
         return memory[:size]
+
+    def _reserve(self, first: int, count: int) -> None:
+        size = count * self.block_bytes
+        try:
+            reserve(self._file, first * self.block_bytes, size)
+        except OSError as error:
+            raise MemoryError(f"{size:,} bytes of shared memory for blocks: {error}") from None
 
     def _count(self, size: int, block_bytes: int) -> int:
         """Return the number of places of an arena."""
