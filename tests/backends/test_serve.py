@@ -350,6 +350,36 @@ def test_models(client: openai.OpenAI) -> None:
         client.models.retrieve("other")
 
 
+@pytest.mark.parametrize(
+    "place, body",
+    [("/v1/completions", {"prompt": "x"}), ("/v1/chat/completions", {"messages": MESSAGES})],
+)
+def test_another_model_is_not_served(
+    engine: Engine, server: EngineServer, place: str, body: dict[str, Any]
+) -> None:
+    asked = body | {"max_tokens": 1}
+    response = post(server, place, asked | {"model": "other"})
+    assert response.status_code == 404
+    assert "no model is called 'other'" in response.json()["error"]["message"]
+    for name in ("tiny", engine.model_name):
+        assert post(server, place, asked | {"model": name}).status_code == 200
+
+
+def test_no_token_has_no_log_probabilities(client: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {"model": "tiny", "max_tokens": 0}
+    chat = client.chat.completions.create(messages=MESSAGES, logprobs=True, **asked)
+    assert chat.choices[0].logprobs is not None and chat.choices[0].logprobs.content == []
+    made = client.completions.create(prompt="x", logprobs=1, **asked)
+    assert made.choices[0].logprobs is not None
+    assert made.choices[0].logprobs.tokens == made.choices[0].logprobs.top_logprobs == []
+
+
+@pytest.mark.parametrize("token", ["t\u00f6ken", "a b", "a\r\nb: 1"])
+def test_a_token_that_no_client_can_send_is_refused(engine: Engine, token: str) -> None:
+    with pytest.raises(OptionError, match="does not fit a header"):
+        EngineServer(engine, token=token)
+
+
 def test_other_paths_and_methods_are_explained(server: EngineServer, client: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError, match=r"POST '/v1/embeddings' is not served"):
         client.embeddings.create(model="tiny", input="a")

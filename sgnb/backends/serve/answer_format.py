@@ -46,8 +46,7 @@ def completion_choice(index: int, output: Output) -> dict[str, Any]:
         "logprobs": None,
     }
     if output.params.return_logprob:
-        rows = output.meta_info["output_token_logprobs"]
-        tops = output.meta_info["output_top_logprobs"]
+        rows, tops = _logprob_rows(output)
         choice["logprobs"] = {
             "tokens": [text for _, _, text in rows],
             "token_logprobs": [value for value, _, _ in rows],
@@ -67,8 +66,8 @@ def chat_choice(index: int, output: Output) -> dict[str, Any]:
         "logprobs": None,
     }
     if output.params.return_logprob:
-        rows = output.meta_info["output_token_logprobs"]
-        tops: list[Any] = output.meta_info["output_top_logprobs"] or [[] for _ in rows]
+        rows, tops = _logprob_rows(output)
+        tops = tops or [[] for _ in rows]
         content = [
             {**_logprob(*row), "top_logprobs": [_logprob(*each) for each in top]}
             for row, top in zip(rows, tops, strict=False)
@@ -90,6 +89,13 @@ def call_parts(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
         }
         for call in calls
     ]
+
+
+def _logprob_rows(output: Output) -> tuple[list[Any], list[Any]]:
+    """Return the log-probabilities and alternatives of the generated tokens. With `max_tokens=0`,
+    the engine has a row of the token that it did not generate."""
+    count, meta = len(output.token_ids), output.meta_info
+    return meta["output_token_logprobs"][:count], meta["output_top_logprobs"][:count]
 
 
 def _logprob(value: float | None, token: int, text: str | None) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from ...segment import Segment
 from ..any_engine import AnyEngine
 from ..template_reader import special_tokens
 from . import answer_format
-from .bodies import ChatBody, CompletionBody, GenerateBody, StreamOptions
+from .bodies import ChatBody, CompletionBody, GenerateBody, OpenAIBody, StreamOptions
 from .conversation import chat_segments
 from .tool_answers import ToolAnswer, requested_tools
 
@@ -35,8 +35,13 @@ MAX_SAMPLES = 1024
 """Maximum number of samples of a request."""
 
 T = TypeVar("T")
+Asked = TypeVar("Asked", bound=OpenAIBody)
 Handler = Callable[[Request], Awaitable[Response]]
 _encode = msgspec.json.Encoder().encode  # numbers that are not finite become null
+
+
+class UnknownModelError(RequestError):
+    """A request for a model that the server does not have."""
 
 
 class ChatRequest(NamedTuple):
@@ -101,8 +106,17 @@ class EngineApp:
     async def find_model(self, request: Request) -> Response:
         if (name := request.path_params["name"]) == self.model:
             return respond(self._model_object)
-        error = RequestError(f"no model is called {shown(name)}", f"the model is {self.model}")
-        return respond(error_body(error), 404)
+        raise self._unknown_model(name)
+
+    def _unknown_model(self, name: str) -> UnknownModelError:
+        return UnknownModelError(f"no model is called {shown(name)}", f"the model is {self.model}")
+
+    async def _read_openai(self, request: Request, kind: type[Asked]) -> Asked:
+        """Return the body of a request for this model. A body without a model is accepted."""
+        body = await read_body(request, kind)
+        if body.model not in ("", self.model, self.engine.model_name):
+            raise self._unknown_model(body.model)
+        return body
 
     async def model_info(self, request: Request) -> Response:
         kinds = self.engine.modalities
@@ -125,7 +139,7 @@ class EngineApp:
         return PlainTextResponse("Cache flushed.\n")
 
     async def complete(self, request: Request) -> Response:
-        body = await read_body(request, CompletionBody)
+        body = await self._read_openai(request, CompletionBody)
         prompts, params = body.prompts, await asyncio.to_thread(body.sampling_params)
         id = f"cmpl-{next(self._numbers)}"
         if body.stream:
@@ -142,7 +156,7 @@ class EngineApp:
         return respond(response | {"usage": answer_format.usage(outputs, params.n)})
 
     async def chat_complete(self, request: Request) -> Response:
-        body = await read_body(request, ChatBody)
+        body = await self._read_openai(request, ChatBody)
         asked = await asyncio.to_thread(self._read_chat, body)
         id = f"chatcmpl-{next(self._numbers)}"
         if asked.answer is not None:
@@ -281,6 +295,8 @@ class EngineApp:
                 return await handler(request)
             except EngineError as error:
                 return respond(error_body(error), 503)
+            except UnknownModelError as error:
+                return respond(error_body(error), 404)
             except SgnbError as error:
                 return respond(error_body(error), 400)
             except (msgspec.DecodeError, ValueError, RecursionError) as error:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 import socket
 import threading
 import time
 from typing import Any
 
-from ...errors import EngineError, OptionError
+from ...errors import EngineError, OptionError, shown
 from ..any_engine import AnyEngine
 
 START_SECONDS = 20.0
@@ -29,7 +30,8 @@ class EngineServer:
         token: Value of `api_key` for clients.
 
     Raises:
-        OptionError: The extra `serve` is not installed, or the port is in use.
+        OptionError: The extra `serve` is not installed, the port is in use, or the token does not
+            fit a header.
     """
 
     def __init__(self, engine: AnyEngine, port: int = 0, token: str = "") -> None:
@@ -42,6 +44,9 @@ class EngineServer:
             raise OptionError(message, "pip install 'sgnb[serve]'") from error
         from ..template_reader import chat_template
 
+        if not re.fullmatch(r"[!-~]*", token):
+            message = f"the token {shown(token)} does not fit a header"
+            raise OptionError(message, "use ASCII letters, digits and signs, without blanks")
         self.token = token or secrets.token_hex(16)
         app = EngineApp(engine, chat_template(engine), self.token).routes()
         try:
