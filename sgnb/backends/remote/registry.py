@@ -27,6 +27,9 @@ from ...models import path as model_path
 MAX_RECORD = 1 << 20
 """Maximum bytes of a record."""
 
+MAX_PID = (1 << 31) - 1
+"""Largest number that the system takes as a process."""
+
 
 @dataclass(frozen=True, slots=True)
 class HostRecord:
@@ -112,17 +115,22 @@ def read_record(name: str) -> HostRecord | None:
     try:
         if path.stat().st_size > MAX_RECORD:
             return None
-        return build(HostRecord, parse(path.read_bytes()))
+        record = build(HostRecord, parse(path.read_bytes()))
     except (OSError, ValueError, LookupError, TypeError):
         return None
+    return record if record.name == name and 0 < record.pid <= MAX_PID else None
 
 
 def read_options(name: str) -> dict[str, Any] | None:
-    """Return the options for a restart of the host `name`; None for the engine of a notebook."""
+    """Return the options for a restart of the host `name`; None for the engine of a
+    notebook, or if the options are damaged."""
     record = read_record(name)
     if record is None or record.owner != "host":
         return None
-    options = parse(record.options)
+    try:
+        options = parse(record.options)
+    except ValueError:
+        return None
     return {"shared": True, **options} if isinstance(options, dict) else None
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,15 @@ import pytest
 import sgnb
 from sgnb.backends.remote import engine_host, lifetime
 from sgnb.backends.remote.lifetime import SharedEngine, attach, open_shared, start_child
-from sgnb.backends.remote.registry import find_hosts, folder, is_alive
+from sgnb.backends.remote.registry import (
+    HostRecord,
+    find_hosts,
+    folder,
+    is_alive,
+    read_options,
+    read_record,
+    write_record,
+)
 from sgnb.backends.remote.remote_engine import RemoteEngine
 from sgnb.engine import Engine
 from sgnb.errors import EngineError, ModelError, OptionError
@@ -110,6 +119,32 @@ def test_options_of_a_host_are_plain(tmp_path: Path) -> None:
     with pytest.raises(OptionError):
         start_child("tiny", {"tokenizer": object()})
     assert find_hosts() == []
+
+
+def test_damaged_records_hide_no_other_host() -> None:
+    record = HostRecord("a", "unix:/a.sock", TOKEN, os.getpid(), "tiny", "{}", "host")
+    write_record(record)
+    for number, pid in enumerate((1 << 31, 1 << 70)):
+        write_record(replace(record, name=f"b{number}", pid=pid))
+    os.rename(write_record(replace(record, name="c")), folder() / "d.json")
+    assert find_hosts() == [record]
+
+
+@pytest.mark.parametrize("pid", [0, -1])
+def test_a_record_of_a_group_of_processes_is_damaged(pid: int) -> None:
+    path = write_record(HostRecord("a", "unix:/a.sock", TOKEN, pid, "tiny", "{}", "host"))
+    try:
+        assert read_record("a") is None
+    finally:
+        path.unlink()  # no test may signal a group
+
+
+def test_a_host_with_damaged_options_is_not_started_again() -> None:
+    record = HostRecord("a", "unix:/a.sock", TOKEN, os.getpid(), "tiny", '{"dtype": ', "host")
+    write_record(record)
+    assert read_options("a") is None
+    write_record(replace(record, options='{"dtype": "float32"}'))
+    assert read_options("a") == {"shared": True, "dtype": "float32"}
 
 
 def test_a_damaged_idle_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
