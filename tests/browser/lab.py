@@ -235,6 +235,8 @@ class Notebook:
         }""",
             {"name": name, "start": start},
         )
+        shown = "name => window.jupyterapp.shell.currentWidget?.context?.path === name"
+        self.page.wait_for_function(shown, arg=name)
 
     def start_cell(self, index: int) -> None:
         """Run cell `index` and return at once."""
