@@ -287,8 +287,10 @@ class Notebook:
         """Hold what runs next in the kernel before event number `number` of a kind, until the end
         of the block: no run ends before a slow page has shown the run."""
         folder = self._install([(kind, number)])
-        yield
-        (folder / "0").touch()
+        try:
+            yield
+        finally:
+            (folder / "0").touch()
 
     def _install(self, moments: list[tuple[str, int]]) -> Path:
         """Install holds, and return the folder for the files that release them."""

@@ -124,7 +124,7 @@ def _find(
         twins += _match(candidates, trace, options, operations)
 
     if encode is not None:
-        convolutions = [module for module in modules if isinstance(module, CONVOLUTIONS)]
+        convolutions = [module for module in modules if type(module) in CONVOLUTIONS]
         twins += [(Swap("patches", module), patch_product(module)) for module in convolutions]
 
     # Fusing a single linear module pays only for skinny GEMMs or a GEMM given by the caller.

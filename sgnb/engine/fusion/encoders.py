@@ -17,9 +17,9 @@ from .operations import Operations
 CONVOLUTIONS = nn.Conv2d, nn.Conv3d
 
 
-def patch_product(module: nn.Conv2d | nn.Conv3d) -> Callable[[Tensor], Tensor]:
-    """Return a forward that computes patches of the kernel's own size by a GEMM: convolutions have
-    no fast kernel for them."""
+def patch_product(module: Any) -> Callable[[Tensor], Tensor]:
+    """Return a forward of a module of `CONVOLUTIONS` that computes patches of the kernel's own size
+    by a GEMM: convolutions have no fast kernel for them."""
     convolve, size = module.forward, module.weight.shape[1:]
 
     def forward(input: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ class EncoderAttention:
 
     def _rotate(self, q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
         """Return q and k [T, heads, dim] rotated by cos and sin [T, dim]."""
-        rotate, angles = self._operations.rotate, (cos, sin)
+        rotate, angles = self._operations.rotate, (cos.contiguous(), sin.contiguous())
         return rotate(q, angles, HALVES), rotate(k, angles, HALVES)
 
 

@@ -160,7 +160,7 @@ class HostBlocks:
 
         with self._lock:
             rank, flushes = self._rank(block.seconds), self._flushes
-            place = self._places.pop() if self._places else self._evict(rank)
+            place = self._places.pop() if self._places else self._evict(rank, block.parent)
             if place is None:
                 self.changes.append(CopyChange(block.key, "bound"))
                 return False
@@ -260,10 +260,10 @@ class HostBlocks:
         else:
             self._places.append(place)
 
-    def _evict(self, rank: Rank) -> BlockPlace | None:
-        """Remove the block of the lowest rank, except blocks with readers or a next block. Returns
-        the place, or None if no rank is below `rank`."""
-        with_readers: list[tuple[Rank, bytes]] = []
+    def _evict(self, rank: Rank, parent: bytes) -> BlockPlace | None:
+        """Remove the block of the lowest rank, except `parent`, and blocks with readers or a next
+        block. Returns the place, or None if no rank is below `rank`."""
+        kept: list[tuple[Rank, bytes]] = []
         place = None
         while place is None and self._queue:
             queued, key = self._queue[0]
@@ -282,13 +282,13 @@ class HostBlocks:
                 break
 
             heapq.heappop(self._queue)
-            if block.readers:
-                with_readers.append((queued, key))
+            if block.readers or key == parent:
+                kept.append((queued, key))
             else:
                 place = self._remove(key).place
                 self.changes.append(CopyChange(key, "room"))
 
-        for entry in with_readers:
+        for entry in kept:
             heapq.heappush(self._queue, entry)
         return place
 
