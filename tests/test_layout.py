@@ -74,6 +74,7 @@ ALLOWED = {
     },
     "backends": {
         "part_order",
+        "shared_file",
         "codec",
         "models",
         "errors",

@@ -149,7 +149,7 @@ class Lab:
         return path
 
     def end_kernels(self) -> None:
-        """End every kernel, because a notebook of the same name would get the kernel and its
+        """End every kernel: a notebook of the same name would get the old kernel with its
         widgets."""
         for session in json.loads(self._ask("GET", "sessions")):
             self._ask("DELETE", f"sessions/{session['id']}")

@@ -69,7 +69,7 @@ def resize(page: Page, width: int, height: int = 1000) -> None:
 
 
 def open_view(place: Page | Locator, name: str) -> None:
-    """Open a view that may be open already, and wait until it is drawn in its final size."""
+    """Open a view, unless open already, and wait for the drawing in its final size."""
     tab = place.locator(f".sgnb-tab[data-view={name}]")
     if tab.get_attribute("aria-selected") != "true":
         tab.click()

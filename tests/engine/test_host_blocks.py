@@ -7,6 +7,7 @@ import random
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -45,6 +46,7 @@ def check(store: HostBlocks) -> None:
         places = [*store._places, *(block.place for block in store._blocks.values())]
         assert len({place.data.ctypes.data for place in places}) == len(places)
         assert not any(place.arena.returned for place in places)
+        assert store._following == Counter(block.parent for block in store._blocks.values())
         queued = [key for _, key in store._queue]
         assert sorted(queued) == sorted(k for k, block in store._blocks.items() if block.queued)
         ends = {key for key in store._blocks if not store._following[key]}
@@ -133,6 +135,17 @@ def test_the_end_of_a_prompt_is_evicted_first() -> None:
         check(store)
     held = [[store.holds(block.key) for block in chain] for chain in chains]
     assert held == [[False, False, False], [True, True, False]]
+
+
+def test_a_block_does_not_evict_the_block_before() -> None:
+    store = HostBlocks(2 * SIZE, UNIT, allocate)
+    other, begin = make_block(1, UNIT, 10.0), make_block(2, UNIT, 1.0)
+    assert store.write(other) and store.write(begin)
+    end = make_block(3, UNIT, 1.1)._replace(parent=begin.key)
+    assert not store.write(end) and store.holds(begin.key)
+    assert store.write(end._replace(seconds=20.0))
+    assert [store.holds(block.key) for block in (other, begin, end)] == [False, True, True]
+    check(store)
 
 
 def during_copies(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> list[int]:

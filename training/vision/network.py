@@ -44,7 +44,7 @@ def build(text_model: Path) -> LlavaForConditionalGeneration:
 
 @torch.no_grad()
 def interpolate(model: LlavaForConditionalGeneration, trained: Path, share: float) -> None:
-    """Give `model` the weights of the folder `trained`; the text decoder goes only `share` of the way, frozen."""
+    """Give `model` the weights of the folder `trained`; the decoder is interpolated by `share` and frozen."""
     weights = LlavaForConditionalGeneration.from_pretrained(trained, dtype=torch.float32).state_dict()
     for name, parameter in model.named_parameters():
         parameter.lerp_(weights[name], share if "language_model" in name else 1.0)

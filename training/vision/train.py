@@ -1,11 +1,11 @@
 """Trains the bundled model for images: `python -m training.vision.train`. One GPU and six minutes.
 
-All parameters are trained. The text model starts from the bundled weights, and each batch has text of the text model's
-training against forgetting. The schedule follows the clock: time on a GPU is limited.
+Without `--model`, all parameters are trained. The text model starts from the bundled weights, and each batch has text
+of the text model's training against forgetting. The schedule follows the clock: time on a GPU is limited.
 
-`--model FOLDER --share 0.7` goes on with a trained model instead, on a CPU too: the text decoder is set to a point
-between the text model (0) and its own weights (1), which gives back most of what it forgot (Wortsman et al. 2022,
-arXiv 2109.01903), and keeps it; the tower and the projector are trained for it.
+`--model FOLDER --share 0.7` continues a training, on a CPU too. The weights of the decoder are interpolated between the
+text model (0) and the folder (1) against forgetting (Wortsman et al. 2022, arXiv 2109.01903), and frozen. Tower and
+projector are trained on drawings alone: the options of text have no effect.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ...errors import EngineError, OptionError
+from ...shared_file import reserve
 from .wire import SAME_VERSION, WireError, decoder
 
 SEND_AGAIN = "export the prefix again, or let the engine compute the prefix"
@@ -81,7 +82,7 @@ class SharedMemory:
         file = os.memfd_create(label, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.fchmod(file, 0o600)
-            os.posix_fallocate(file, 0, content.nbytes)  # fails here instead of at a write
+            reserve(file, 0, content.nbytes)
             memory = torch.frombuffer(mmap.mmap(file, content.nbytes), dtype=torch.uint8)
             memory.view(content.shape).copy_(content)
             del memory  # a file with a writable mapping cannot be sealed

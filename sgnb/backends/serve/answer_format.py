@@ -93,7 +93,7 @@ def call_parts(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
 
 def _logprob_rows(output: Output) -> tuple[list[Any], list[Any]]:
     """Return the log-probabilities and alternatives of the generated tokens. With `max_tokens=0`,
-    the engine has a row of the token that it did not generate."""
+    the engine returns a row without a generated token."""
     count, meta = len(output.token_ids), output.meta_info
     return meta["output_token_logprobs"][:count], meta["output_top_logprobs"][:count]
 
