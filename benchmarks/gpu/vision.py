@@ -98,8 +98,8 @@ TOYS: dict[str, dict[str, Any]] = {
 """Changes for small models."""
 
 
-def random_vision_model(family: str, device: str, toy: bool = False) -> tuple[Any, Any]:
-    """Return a model with random weights in bfloat16 and its processor."""
+def config_and_processor(family: str, toy: bool = False) -> tuple[Any, Any]:
+    """Return the configuration of a model and the processor, with equal ids of special tokens."""
     tokenizer = new_tokenizer(family)
     processor: Any = build_processor(family, tokenizer, None)
     if family == "llava":
@@ -113,6 +113,12 @@ def random_vision_model(family: str, device: str, toy: bool = False) -> tuple[An
     settings = {part: own | changes.get(part, {}) for part, own in CONFIGS[family].items()}
     config = CONFIG_MAPPING[family](**settings)
     set_ids(config, family, processor, tokenizer)
+    return config, processor
+
+
+def random_vision_model(family: str, device: str, toy: bool = False) -> tuple[Any, Any]:
+    """Return a model with random weights in bfloat16 and its processor."""
+    config, processor = config_and_processor(family, toy)
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.bfloat16)
     try:
