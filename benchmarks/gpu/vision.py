@@ -28,7 +28,8 @@ from sgnb.engine.items import EngineItem
 from sgnb.engine.model.tower_attention import tower_attentions
 from sgnb.segment import Segment
 from tests.multimodal_models.builder import set_ids
-from tests.multimodal_models.processors import build_processor, new_tokenizer
+from tests.multimodal_models.processors import build_processor, processor_class
+from tests.multimodal_models.vocabulary import tokenizer_for
 
 from .ours import await_kernels
 
@@ -38,6 +39,15 @@ QUESTION, ANSWER = 25, 32
 
 SIDES = {"llava": 336, "qwen2_5_vl": 448}
 """Edge of the images in pixels."""
+
+TOKENS: dict[str, dict[str, str | None]] = {
+    "llava": {"image_token": "<image>"},
+    "qwen2_5_vl": {
+        "image_token": "<|image_pad|>", "video_token": "<|video_pad|>",
+        "vision_start_token": "<|vision_start|>", "vision_end_token": "<|vision_end|>",
+    },
+}  # fmt: skip
+"""Special tokens of the original tokenizers, which SGLang searches for."""
 
 CONFIGS: dict[str, dict[str, Any]] = {
     "llava": {
@@ -100,7 +110,7 @@ TOYS: dict[str, dict[str, Any]] = {
 
 def config_and_processor(family: str, toy: bool = False) -> tuple[Any, Any]:
     """Return the configuration of a model and the processor, with equal ids of special tokens."""
-    tokenizer = new_tokenizer(family)
+    tokenizer = tokenizer_for(processor_class(family), TOKENS[family])
     processor: Any = build_processor(family, tokenizer, None)
     if family == "llava":
         side = SIDES[family]

@@ -30,9 +30,15 @@ def test_the_models_are_those_of_the_benchmark() -> None:
     assert list(FAMILIES) == list(CONFIGS)
 
 
-@pytest.mark.parametrize(("family", "rows"), [("llava", 576), ("qwen2_5_vl", 256)])
+@pytest.mark.parametrize(
+    ("family", "rows", "head"),
+    [
+        ("llava", 576, "<image>"),
+        ("qwen2_5_vl", 256, "<|vision_start|><|image_pad|><|vision_end|>"),
+    ],
+)
 def test_processor_and_config_agree_on_the_placeholder(
-    family: str, rows: int, tmp_path: Path
+    family: str, rows: int, head: str, tmp_path: Path
 ) -> None:
     write_folder(tmp_path, family, "vllm")
     config = AutoConfig.from_pretrained(tmp_path)
@@ -42,6 +48,7 @@ def test_processor_and_config_agree_on_the_placeholder(
 
     prompt = [*work["head"], *range(1000, 1025)]
     text = processor.tokenizer.decode(prompt)
+    assert text.startswith(head)
     assert processor.tokenizer.encode(text, add_special_tokens=False) == prompt
     picture = Image.fromarray(np.zeros((work["side"], work["side"], 3), np.uint8))
     tokens = processor(text=[text], images=[picture])["input_ids"][0]
