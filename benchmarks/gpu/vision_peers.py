@@ -2,8 +2,9 @@
 `benchmarks.gpu.vision` to a peer, in a process of its own.
 
 DIR is a folder with the peer's packages, put before all others; without it the installed ones are
-used. vLLM 0.26 imports LLaVA with transformers 5.12, not with 5.17. Models have the sizes of `benchmarks.gpu.vision` and random weights. Each turn asks about new
-images. SGLang's LLaVA needs weight files: 14 GB in the folder for temporary files.
+used. vLLM 0.26 needs a version of transformers between 5.5 and 5.12 for LLaVA. Models have the
+sizes of `benchmarks.gpu.vision` and random weights. Each turn asks about new images. SGLang's LLaVA
+needs weight files: 14 GB in the folder for temporary files.
 """
 
 from __future__ import annotations
@@ -234,7 +235,7 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("peer", choices=PEERS)
-    parser.add_argument("--site", help="folder with the peer's packages")
+    parser.add_argument("--site", help="folder with the peer's packages; more follow after a colon")
     parser.add_argument("--models", nargs="+", choices=FAMILIES, default=FAMILIES)
     parser.add_argument("--turns", type=int, default=3, help="repetitions")
     parser.add_argument("--toy", action="store_true", help="small models")
