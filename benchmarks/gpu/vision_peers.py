@@ -2,9 +2,9 @@
 `benchmarks.gpu.vision` to a peer, in a process of its own.
 
 DIR is a folder with the peer's packages, put before all others; without it the installed ones are
-used. vLLM 0.26 needs a version of transformers between 5.5 and 5.12 for LLaVA. Models have the
-sizes of `benchmarks.gpu.vision` and random weights. Each turn asks about new images. SGLang's LLaVA
-needs weight files: 14 GB in the folder for temporary files.
+used. vLLM 0.26 imports LLaVA with transformers 5.12 and fails with 5.17. Models have the sizes of
+`benchmarks.gpu.vision` and random weights. Each turn asks about new images. SGLang's LLaVA needs
+weight files: 14 GB in the folder for temporary files.
 """
 
 from __future__ import annotations

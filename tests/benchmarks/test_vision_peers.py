@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,30 @@ from transformers import AutoConfig, AutoProcessor
 
 from benchmarks.gpu import vision_peers
 from benchmarks.gpu.vision import CONFIGS
-from benchmarks.gpu.vision_peers import FAMILIES, WORK, ask, write_folder
+from benchmarks.gpu.vision_peers import FAMILIES, ROOT, WORK, ask, write_folder
+
+VLLM = """
+__version__ = "0.26.0"
+
+class SamplingParams:
+    def __init__(self, *, temperature, max_tokens, ignore_eos, detokenize):
+        self.new = max_tokens
+
+class Output:
+    def __init__(self, new):
+        self.outputs, self.token_ids = [self], [7] * new
+
+class LLM:
+    def __init__(self, model, *, load_format, dtype, enable_prefix_caching,
+                 gpu_memory_utilization, max_model_len, limit_mm_per_prompt):
+        print("share", gpu_memory_utilization)
+        self.llm_engine = self.engine_core = self
+    def generate(self, prompts, params, use_tqdm):
+        assert all(prompt["multi_modal_data"]["image"].size[0] > 300 for prompt in prompts)
+        return [Output(params.new) for _ in prompts]
+    def shutdown(self):
+        print("closed")
+"""
 
 
 def read_work(folder: Path) -> dict[str, Any]:
@@ -109,3 +134,14 @@ def test_each_turn_asks_all_questions_about_new_images() -> None:
 def test_short_answers_are_an_error() -> None:
     with pytest.raises(RuntimeError, match="instead of 2"):
         ask(Recorder(missing=1), WORK_OF_TEST, 0)
+
+
+@pytest.mark.slow
+def test_a_peer_answers_in_a_process_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "vllm.py").write_text(VLLM, encoding="utf-8")
+    command = [sys.executable, "-m", "benchmarks.gpu.vision_peers", "vllm", "--toy"]
+    command += ["--site", str(tmp_path), "--options", '{"gpu_memory_utilization": 0.5}']
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("questions: ") == done.stdout.count("closed") == len(FAMILIES)
+    assert "share 0.5" in done.stdout
