@@ -170,6 +170,24 @@ def sleep(moment: float) -> None:
     job.pause()
 
 
+class SimulatedCondition:
+    """A `threading.Condition` for jobs, without a lock of its own."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock, self._waiting = lock, deque[Job]()
+
+    def wait_for(self, predicate: Callable[[], bool]) -> None:
+        while not predicate():
+            self._waiting.append(current_job())
+            self._lock.release()
+            current_job().pause()
+            self._lock.acquire()
+
+    def notify_all(self) -> None:
+        while self._waiting:
+            self._waiting.popleft().wake(0.0)
+
+
 class SimulatedTransfer(Transfer):
     """Copies of no content, in the time of a GPU's bus."""
 
@@ -177,13 +195,13 @@ class SimulatedTransfer(Transfer):
         super().__init__(units, BLOCK, UNIT_BYTES, 0)
         self._to_gpu, self._from_gpu = Link(clock, LOAD_RATE), Link(clock, COPY_RATE)
 
-    def read(self, ids: Ints) -> Callable[[], ReadBlocks]:
+    def read(self, ids: Ints, places: Sequence[Bytes] = ()) -> Callable[[], ReadBlocks]:
         count = len(ids) // BLOCK
         copied = self._from_gpu.book(count * self.block_bytes)
 
         def wait() -> ReadBlocks:
             sleep(copied)
-            return ReadBlocks([np.zeros((BLOCK, 1), np.uint8)] * count, np.ones(count, np.bool_))
+            return ReadBlocks(places or self.spare(count), np.ones(count, np.bool_))
 
         return wait
 
@@ -209,6 +227,7 @@ class SimulatedStore(HostBlocks):
         with patch.object(host, "ARENA_BYTES", host.ARENA_BYTES // UNIT_BYTES):
             super().__init__(limit_bytes // UNIT_BYTES, 1, self._allocate_slowly)
         self._times = clock
+        self._grown: Any = SimulatedCondition(self._lock)
 
     def _allocate_slowly(self, size: int) -> Bytes:
         sleep(self._times.now + size * UNIT_BYTES / PIN_RATE)

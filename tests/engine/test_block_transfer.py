@@ -29,6 +29,7 @@ class Cuda:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.freed: list[int] = []  # threads that freed pinned memory
+        self.waits: list[int] = []  # threads that waited for an event
         self.streams = 0
         self.current = Stream(self, "engine")
         empty = torch.empty
@@ -47,7 +48,7 @@ class Cuda:
 
         def mark() -> Any:
             self.calls.append((self.current.name, "record"))
-            return SimpleNamespace(synchronize=lambda: None)
+            return SimpleNamespace(synchronize=lambda: self.waits.append(threading.get_ident()))
 
         def create(device: torch.device) -> Stream:
             self.streams += 1
@@ -76,12 +77,12 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Cuda:
     return Cuda(monkeypatch)
 
 
-def make_transfer() -> tuple[BlockTransfer, KVCache]:
+def make_transfer(device: torch.device = GPU) -> tuple[BlockTransfer, KVCache]:
     kv = KVCache({0: LayerShape(2, 3, 5), 2: LayerShape(1, 7, 4)}, SLOTS, torch.float16, CPU)
     for tensor in (*kv.keys.values(), *kv.values.values()):
         tensor.normal_()
     check = lambda units: torch.arange(len(units)) != 2  # noqa: E731
-    return BlockTransfer(SlotAllocator(SLOTS, kv), GPU, check), kv
+    return BlockTransfer(SlotAllocator(SLOTS, kv), device, check), kv
 
 
 def test_pinned_memory_is_freed_by_the_thread_that_reads(cuda: Cuda) -> None:
@@ -142,3 +143,28 @@ def test_a_failed_write_ends_before_its_blocks_are_given_up(cuda: Cuda) -> None:
     with pytest.raises(MemoryError):
         transfer.write(np.arange(BLOCK, dtype=np.int32), [block])
     assert cuda.calls == [("fails",), ("writes 1", "synchronize")]
+
+
+@pytest.mark.parametrize("device", [CPU, GPU])
+def test_content_is_read_into_places(cuda: Cuda, device: torch.device) -> None:
+    transfer, kv = make_transfer(device)
+    ids = np.random.default_rng(7).permutation(SLOTS)[: 3 * BLOCK].astype(np.int32)
+    expected = transfer.read(ids)()
+    arena = np.full((4, BLOCK, transfer.row_bytes), 99, np.uint8)
+    places = [arena[2], arena[0], arena[3]]
+    wait = transfer.read(ids, places)
+    kv.keys[0].zero_()
+    content = wait()
+    assert all(block is place for block, place in zip(content.blocks, places, strict=True))
+    assert (arena[[2, 0, 3]] == np.stack(expected.blocks)).all() and (arena[1] == 99).all()
+    assert content.finite.tolist() == expected.finite.tolist() == [False, True, True]
+
+
+def test_the_end_waits_for_copies_to_places(cuda: Cuda) -> None:
+    transfer, _ = make_transfer()
+    transfer.close()
+    places = [np.zeros((BLOCK, transfer.row_bytes), np.uint8)]
+    transfer.read(np.arange(BLOCK, dtype=np.int32), places)
+    assert cuda.waits == []
+    transfer.close()
+    assert cuda.waits == [threading.get_ident()]

@@ -12,7 +12,7 @@ import torch
 
 from sgnb.engine.cache.radix import Ints
 from sgnb.engine.cache.sequence import CachedSequence, CacheScope
-from sgnb.engine.cache.tiers import copies, transfers
+from sgnb.engine.cache.tiers import copies, copy_writer, transfers
 from sgnb.engine.cache.tiers.blocks import BLOCK
 from sgnb.engine.cache.tiers.tail_loads import TailLoad
 from sgnb.engine.cache.tiers.tier_costs import TierCosts
@@ -345,7 +345,8 @@ def test_a_node_above_the_limit_is_copied_in_parts(monkeypatch: pytest.MonkeyPat
     setting = Setting(2, ("disk",))
     block_bytes = BLOCK * setting.kv.unit_bytes
     monkeypatch.setattr(transfers, "PART_BYTES", 2 * block_bytes)
-    monkeypatch.setattr(copies, "MAX_PENDING_BYTES", 4 * block_bytes)
+    for module in (copies, copy_writer):
+        monkeypatch.setattr(module, "MAX_PENDING_BYTES", 4 * block_bytes)
     computed(setting, setting.tokens(700))
     for _ in range(5):
         setting.tiers.copies.write_idle()

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from sgnb.engine.cache.tiers import copies as tier_copies
-from sgnb.engine.cache.tiers import copy_journal, transfers
+from sgnb.engine.cache.tiers import copy_journal, copy_writer, transfers
 from sgnb.engine.cache.tiers.blocks import BLOCK, Block, block_keys, root_key
 from sgnb.engine.cache.tiers.copy_journal import STORED, CopyJournal
 from sgnb.engine.cache.tiers.disk import DiskBlocks
@@ -245,7 +244,8 @@ def test_loads_that_do_not_happen_have_a_reason(monkeypatch: pytest.MonkeyPatch)
 def test_copies_that_cannot_wait_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = Setting(3, ("host",))
     prompt_of(setting)
-    monkeypatch.setattr(tier_copies, "MAX_PENDING_BYTES", 3 * BLOCK * setting.kv.unit_bytes)
+    setting.stores[0].refuses = lambda key: True
+    monkeypatch.setattr(copy_writer, "MAX_PENDING_BYTES", 3 * BLOCK * setting.kv.unit_bytes)
     monkeypatch.setattr(transfers, "PART_BYTES", BLOCK * setting.kv.unit_bytes)
     setting.tiers.copies.keep(setting.cache.tree.evict(600))
     [event] = [e for e in setting.events if isinstance(e, CopiesChanged)]

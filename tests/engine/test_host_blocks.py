@@ -47,64 +47,123 @@ def check(store: HostBlocks) -> None:
         assert len({place.data.ctypes.data for place in places}) == len(places)
         assert not any(place.arena.returned for place in places)
         assert store._following == Counter(block.parent for block in store._blocks.values())
-        queued = [key for _, key in store._queue]
+        blocks = store._blocks
+        queued = [key for _, key, block in store._queue if blocks.get(key) is block]
+        assert set(store._cached) <= blocks.keys()
         assert sorted(queued) == sorted(k for k, block in store._blocks.items() if block.queued)
         ends = {key for key in store._blocks if not store._following[key]}
         assert ends <= set(queued)
 
 
+CHAIN = 4
+"""Blocks of a prompt: block 0 .. 3 of the first one, 4 .. 7 of the second."""
+
+
+def link(number: int) -> Any:
+    """Return a block of a prompt: `parent` is the block before."""
+    block = make(number)
+    return block._replace(parent=make(number - 1).key) if number % CHAIN else block
+
+
 class Oracle:
-    """GreedyDual over a dictionary: the smallest value of all is searched at each eviction."""
+    """Order of evictions over a dictionary: all blocks are searched at each eviction."""
 
     def __init__(self, size: int) -> None:
         self.size, self.clock, self.uses = size, 0.0, 0
         self.ranks: dict[int, tuple[float, int]] = {}
+        self.cached: list[int] = []
 
-    def use(self, number: int) -> None:
+    def rank(self, number: int) -> tuple[float, int]:
         self.uses += 1
-        self.ranks[number] = (self.clock + COSTS[number % len(COSTS)], self.uses)
+        return self.clock + COSTS[number % len(COSTS)], self.uses
+
+    def is_last(self, number: int) -> bool:
+        """Return whether no stored block follows."""
+        return (number + 1) % CHAIN == 0 or number + 1 not in self.ranks
+
+    def remove(self, number: int) -> None:
+        del self.ranks[number]
+        self.cached = [each for each in self.cached if each != number]
 
     def write(self, number: int) -> bool:
-        self.use(number)
-        if len(self.ranks) > self.size:
-            loser = min(self.ranks, key=lambda each: self.ranks[each])
-            self.clock = self.ranks.pop(loser)[0]
+        rank = self.rank(number)
+        before = number - 1 if number % CHAIN else -1
+        if number in self.ranks or len(self.ranks) < self.size or self.evict(rank, before):
+            self.ranks[number] = rank
         return number in self.ranks
 
+    def evict(self, rank: tuple[float, int], before: int) -> bool:
+        while self.cached:
+            number = self.cached.pop(0)
+            if self.is_last(number) and number != before:
+                self.remove(number)
+                return True
+        for number in sorted(filter(self.is_last, self.ranks), key=lambda each: self.ranks[each]):
+            self.clock = max(self.clock, min(rank, self.ranks[number])[0])
+            if self.ranks[number] > rank:
+                break
+            if number != before:
+                self.remove(number)
+                return True
+        return False
 
-steps = st.lists(
-    st.tuples(st.sampled_from(["write", "write", "read", "foreign", "flush"]), st.integers(0, 11)),
-    max_size=80,
-)
+    def mark(self, numbers: range, cached: bool) -> None:
+        for number in reversed(numbers):
+            if number in self.ranks:
+                self.cached = [each for each in self.cached if each != number]
+                if cached:
+                    self.cached.append(number)
+                else:
+                    self.ranks[number] = self.rank(number)
+
+
+ACTIONS = ["write", "write", "reserve", "cancel", "read", "foreign", "cached", "evicted", "flush"]
+steps = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 11)), max_size=80)
 
 
 @settings(max_examples=150)
-@given(st.integers(0, 5), steps)
+@given(st.integers(0, 7), steps)
 def test_the_store_agrees_with_a_dictionary(size: int, steps: list[tuple[str, int]]) -> None:
     store: HostBlocks = HostBlocks(size * SIZE + SIZE // 2, UNIT, allocate)
     protocol: BlockStore = store
+    protocol.grow(1)
     oracle = Oracle(size)
     for action, number in steps:
-        block = make(number)
-        if action == "write" and size:
+        block = link(number)
+        if action == "write":
             assert protocol.write(block) == oracle.write(number)
-        elif action == "write":
-            assert not store.write(block)
+        elif action in ("reserve", "cancel"):
+            place = protocol.reserve(block.key, block.parent, block.seconds)
+            expected = number not in oracle.ranks and oracle.write(number)
+            assert (place is not None) == expected
+            if place is not None and action == "reserve":
+                assert store.moving == 1 and not store.holds(block.key)
+                place.data[:] = block.data
+                assert place.store(block)
+            elif place is not None:
+                oracle.remove(number)
+            for _ in range(2 if place is not None else 0):
+                place.cancel()  # also behind the end
         elif action == "read":
             assert read(store, block) == (number in oracle.ranks)
             if number in oracle.ranks:
-                oracle.use(number)
+                oracle.ranks[number] = oracle.rank(number)
         elif action == "foreign":
             assert not read(store, block._replace(parent=b"another"))
             assert not read(store, block._replace(tokens=block.tokens + 1))
+        elif action in ("cached", "evicted"):
+            prompt = range(number // CHAIN * CHAIN, number + 1)
+            protocol.mark([link(each).key for each in prompt], action == "cached")
+            oracle.mark(prompt, action == "cached")
         elif number == 0:
             store.flush()
             oracle.ranks.clear()
+            oracle.cached.clear()
         for each in range(12):
             assert store.holds(make(each).key) == (each in oracle.ranks)
             held = COSTS[each % len(COSTS)] if each in oracle.ranks else 0
             assert store.seconds(make(each).key) == held
-        assert store.total in (0, size) and store.moving == 0
+        assert store.total == size and store.moving == 0
         check(store)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.cache.state_pool import StatePool, StateShape
 from sgnb.engine.cache.tiers import copies
 from sgnb.engine.cache.tiers.block_transfer import BlockTransfer
-from sgnb.engine.cache.tiers.blocks import Block, Bytes, CopyChange
+from sgnb.engine.cache.tiers.blocks import BLOCK, Block, Bytes, CopyChange, Reservation
 from sgnb.engine.cache.tiers.host_memory import allocate
 from sgnb.engine.cache.tiers.rank_transfer import RankTransfer
 from sgnb.engine.cache.tiers.stored_prefixes import Stores
@@ -69,6 +69,8 @@ class Memory:
         self.was_written = False
         self.changes: deque[CopyChange] = deque()
         self.allocate: Callable[[int], Bytes] = allocate
+        self.refuses: Callable[[bytes], bool] = lambda key: key[0] % 3 == 0  # a reservation
+        self.row_bytes = self.flushes = 0
 
     def holds(self, key: bytes) -> bool:
         return key in self.blocks
@@ -90,17 +92,40 @@ class Memory:
         return self.blocks[key].seconds if key in self.blocks else 0.0
 
     def write(self, block: Block) -> bool:
-        self.was_written = True
-        self.damaged.discard(block.key)
         data = self.allocate(block.data.nbytes).reshape(block.data.shape)
         np.copyto(data, block.data)
-        self.blocks[block.key] = block._replace(data=data)
+        return self._keep(block._replace(data=data))
+
+    def _keep(self, block: Block) -> bool:
+        self.was_written = True
+        self.damaged.discard(block.key)
+        self.blocks[block.key] = block
         self.changes.append(CopyChange(block.key, "stored"))
         return True
+
+    def reserve(self, key: bytes, parent: bytes, seconds: float) -> Reservation | None:
+        """See `refuses`."""
+        if self.name == "disk" or self.refuses(key):
+            return None
+        data = self.allocate(BLOCK * self.row_bytes).reshape(BLOCK, -1)
+        flushes = self.flushes
+        return Reservation(
+            data, lambda block: flushes == self.flushes and self._keep(block), lambda: None
+        )
+
+    def mark(self, keys: Sequence[bytes], cached: bool) -> None:
+        pass
+
+    def lacks(self, count: int) -> bool:
+        return False
+
+    def grow(self, count: int) -> None:
+        raise AssertionError("nothing lacks")
 
     def flush(self) -> None:
         self.changes.extend(CopyChange(key, "flush") for key in self.blocks)
         self.blocks.clear()
+        self.flushes += 1
 
     def relieve(self) -> None:
         pass
@@ -187,15 +212,19 @@ class Setting:
             transfer = RankTransfer(own, self.cache.slots, self.ranks, HOST_BYTES, readers=1)
             assert transfer.find_fault() == ""
         for store in self.stores:
-            store.allocate = transfer.allocate
+            store.allocate, store.row_bytes = transfer.allocate, transfer.row_bytes
         checkpoints, states = self.cache.checkpoints, None
         if checkpoints is not None:
             states = BlockTransfer(checkpoints.pool, CPU, per_block=1)
             assert states.find_fault() == ""
+            for store in self.state_stores:
+                store.row_bytes = states.row_bytes
 
         def executor(threads: int, name: str) -> LateExecutor:
-            self.executors.append(LateExecutor(threads, name))
-            return self.executors[-1]
+            made = LateExecutor(threads, name)
+            if name != "sgnb-cache-memory":  # `Memory` lacks nothing
+                self.executors.append(made)
+            return made
 
         tiers = CacheTiers(
             self.cache,
@@ -286,10 +315,10 @@ class Setting:
             if not self.tiers.ready(request, True, self.cache.reclaimable):
                 continue
             match = self.cache.match(request)
+            if not self.cache.fits(match, 0) and not self.running:
+                self.tiers.cancel()
             if not self.cache.fits(match, 0):
                 self.cache.unlock(match)
-                if not self.running:
-                    self.tiers.cancel()
                 continue
             self.cache.start(request, match, self.waiting)
             self.tiers.started(request)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import cycle
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -46,26 +48,30 @@ class BlockTransfer(Transfer):
         super().__init__(units, per_block, unit_bytes, padding=unit_bytes - units.unit_bytes)
         self.device = device
         self._pinned: list[tuple[weakref.ref[NDArray[Any]], Tensor]] = []  # arrays, their memory
+        self._copied: torch.cuda.Event | None = None  # behind the last read
         self._on_gpu = device.type == "cuda"
         self._writes = [torch.cuda.Stream(device) for _ in range(2 * self._on_gpu)]
         self._turns = cycle(self._writes)
         self._is_finite = is_finite
 
-    def read(self, ids: Ints) -> Callable[[], ReadBlocks]:
+    def read(self, ids: Ints, places: Sequence[Bytes] = ()) -> Callable[[], ReadBlocks]:
         if not self._on_gpu:
-            return partial(self._pack, self._units.take(ids), len(ids))
+            return partial(self._pack, self._units.take(ids), len(ids), places)
 
         # Freed here, not by the thread that drops the arrays: torch then records an event on the
         # engine's stream, which fails while this stream is captured.
         self._pinned = [(find, memory) for find, memory in self._pinned if find() is not None]
         staged = self._staged(len(ids))
         self._units.copy(ids, staged)
-        content, finite = map(self._to_host, (staged, self._is_finite(staged)))
-        copied = _mark()
+        finite = self._to_host(self._is_finite(staged))
+        for part, place in zip(staged.view(-1, self.block_bytes), places, strict=bool(places)):
+            torch.from_numpy(place).view(-1).copy_(part, non_blocking=True)
+        blocks = places or self._rows(self._to_host(staged))
+        copied = self._copied = _mark()
 
         def wait() -> ReadBlocks:
             copied.synchronize()
-            return self._blocks(content, finite)
+            return _read(blocks, finite)
 
         return wait
 
@@ -77,21 +83,25 @@ class BlockTransfer(Transfer):
         self._pinned.append((weakref.ref(array), memory))
         return array
 
-    def _pack(self, write: Callable[[Tensor], None], count: int) -> ReadBlocks:
+    def _pack(
+        self, write: Callable[[Tensor], None], count: int, places: Sequence[Bytes]
+    ) -> ReadBlocks:
         """Return taken content as `read` does."""
         staged = self._staged(count)
         write(staged)
-        return self._blocks(staged.numpy(), self._is_finite(staged).numpy())
+        blocks = self._rows(staged.numpy())
+        for place, block in zip(places, blocks, strict=bool(places)):
+            np.copyto(place, block)
+        return _read(places or blocks, self._is_finite(staged).numpy())
 
     def _staged(self, count: int) -> Tensor:
         """Return memory of the device for the content of units, with zeros behind the content."""
         new = torch.zeros if self._padding else torch.empty
         return new((count, self.unit_bytes), dtype=torch.uint8, device=self.device)
 
-    def _blocks(self, units: Bytes, finite: NDArray[Any]) -> ReadBlocks:
-        blocks = list(units.reshape(-1, BLOCK, self.row_bytes))
-        flags = finite.reshape(len(blocks), -1).all(axis=1, keepdims=True)
-        return ReadBlocks(blocks, flags.ravel())
+    def _rows(self, units: Bytes) -> Sequence[Bytes]:
+        """Return the blocks of units, each uint8[BLOCK, row_bytes]."""
+        return list(units.reshape(-1, BLOCK, self.row_bytes))
 
     def begin_writes(self) -> None:
         for stream in self._writes:
@@ -133,7 +143,15 @@ class BlockTransfer(Transfer):
         return allocate_pinned(self.device, size) if self._on_gpu else allocate(size)
 
     def close(self) -> None:
+        with suppress(RuntimeError):  # of a failed device
+            if self._copied is not None:
+                self._copied.synchronize()  # nothing else waits: the writer's thread has ended
         self._pinned.clear()
+
+
+def _read(blocks: Sequence[Bytes], finite: NDArray[Any]) -> ReadBlocks:
+    """Return blocks with flags for the blocks. finite: flags of their units."""
+    return ReadBlocks(blocks, finite.reshape(len(blocks), -1).all(axis=1, keepdims=True).ravel())
 
 
 def _mark() -> torch.cuda.Event:

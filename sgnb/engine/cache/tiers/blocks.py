@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -37,6 +37,14 @@ class CopyChange(NamedTuple):
     message: str = ""
 
 
+class Reservation(NamedTuple):
+    """Memory of a store for the content of a block."""
+
+    data: Bytes  # uint8[BLOCK, unit_bytes]
+    store: Callable[[Block], bool]  # see `BlockStore.write`; the content is in `data`
+    cancel: Callable[[], object]  # harmless after the end
+
+
 class BlockStore(Protocol):
     """Copies of blocks by key. All methods may be called on any thread, and never raise for the
     state of the storage: a full, absent or damaged storage has no block."""
@@ -63,8 +71,27 @@ class BlockStore(Protocol):
         """Store a copy of a block; evicts less valuable blocks if needed. Returns whether the block
         is stored."""
 
+    def reserve(self, key: bytes, parent: bytes, seconds: float) -> Reservation | None:
+        """Return memory for the content of a block, without any wait; None if `write` should copy
+        the content. Evicts a less valuable block if needed."""
+
     def flush(self) -> None:
         """Remove all blocks of this model."""
+
+    def mark(self, keys: Sequence[bytes], cached: bool) -> None:
+        """Note that the KV pool has the blocks, too, or not any more. Skips absent blocks.
+
+        Args:
+            keys: Keys of consecutive blocks.
+            cached: The KV pool has the blocks.
+        """
+
+    def lacks(self, count: int) -> bool:
+        """Return whether `grow` would allocate memory for `count` further blocks."""
+
+    def grow(self, count: int) -> None:
+        """Allocate memory ahead of writes, while fewer than `count` further blocks fit. Waits for
+        an allocation by another thread."""
 
     def relieve(self) -> None:
         """Return memory that the machine lacks, with its blocks."""

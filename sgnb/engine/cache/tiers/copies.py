@@ -7,20 +7,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from ..checkpoints import LEAST_ALIGNED
 from ..manager import CacheManager
 from ..radix import Ints, RadixNode
-from .blocks import BLOCK, Block, BlockStore, CopyChange
+from .blocks import BLOCK, BlockStore
 from .copy_journal import STORED, CopyJournal
-from .pending_copies import PendingCopies
+from .copy_writer import CopyWriter, NodeBlock
 from .stored_prefixes import StoredPrefixes, guarded
 from .stored_prompt import StoredPrompt
 from .tier_costs import TierCosts
-from .transfers import MAX_PENDING_BYTES, ReadBlocks, Transfer
+from .transfers import MAX_PENDING_BYTES, Transfer
 
 MIN_TOKENS = LEAST_ALIGNED
 """Shortest prompt prefix that is stored."""
@@ -38,20 +37,8 @@ RELIEF_SECONDS = 5.0
 """Time between checks of the machine's free memory in idle time."""
 
 
-class NodeBlock(NamedTuple):
-    """A computed block of the tree, or the states at its end."""
-
-    node: RadixNode  # the block ends here
-    key: bytes
-    parent: bytes
-    tokens: Ints
-    units: Ints  # slots, or a state
-    seconds: float
-    stores: Sequence[BlockStore]  # without the block
-
-
 class BlockCopies:
-    """Copies to the stores. On the engine's thread, except `_write`.
+    """Choice of the copies to the stores. On the engine's thread.
 
     Args:
         cache: The radix tree and the KV slots.
@@ -61,12 +48,13 @@ class BlockCopies:
         prefixes: The stores.
         is_current: See `CacheTiers`.
         run: Runs a function on the engine's thread soon.
-        writer: Thread that writes to the stores.
+        thread: Writes to the stores.
+        grower: Thread that allocates host memory.
         journal: Receives the changes of copies.
 
     Attributes:
         counts: Counters since the start.
-        pending: Copies that wait for the writer.
+        pending: Copies that have not ended.
     """
 
     def __init__(
@@ -78,13 +66,16 @@ class BlockCopies:
         prefixes: StoredPrefixes,
         is_current: Callable[[bool], bool],
         run: Callable[[Callable[[], object]], None],
-        writer: Executor,
+        thread: Executor,
+        grower: Executor,
         journal: CopyJournal,
     ) -> None:
         self._cache, self._transfer, self._states = cache, transfer, states
         self._costs, self._prefixes, self._is_current = costs, prefixes, is_current
-        self._run, self._writer, self._journal = run, writer, journal
-        self.pending, self._flushes = PendingCopies(), 0
+        self._thread, self._grower, self._journal = thread, grower, journal
+        self._is_growing = False
+        self._writer = CopyWriter(thread, run, self._note_end)
+        self.pending = self._writer.pending
         self._copied = set[int]()  # ids of nodes with copies on the disk, or on the way
         self._relief = 0.0  # time of the next check of the free memory
         self._due: float | None = None  # time of the next idle copy; None: nothing to do
@@ -111,7 +102,7 @@ class BlockCopies:
 
     def flush(self) -> None:
         """Empty host memory. Copies on the way there are dropped."""
-        self._flushes += 1
+        self._writer.drop_host()
         self._forget_host()
         self._prefixes.flush()
         self._journal.collect(self._prefixes.stores)
@@ -127,8 +118,26 @@ class BlockCopies:
             node.copied = False
 
     def close(self) -> None:
-        """End the writer."""
-        self._writer.shutdown(wait=False, cancel_futures=True)
+        """End the threads."""
+        for thread in (self._thread, self._grower):
+            thread.shutdown(wait=False, cancel_futures=True)
+
+    def grow_ahead(self) -> None:
+        """Allocate host memory for all cached tokens: each may be evicted soon."""
+        count = self._cache.tree.size // BLOCK
+        lacking = [store for store in self._prefixes.blocks("host") if store.lacks(count)]
+        if not lacking or self._is_growing:
+            return
+
+        def grow() -> None:
+            try:
+                lacking[0].grow(count)
+            finally:
+                self._is_growing = False
+
+        with suppress(RuntimeError):  # no thread can start
+            self._is_growing = True
+            self._grower.submit(guarded, grow)
 
     def idle(self) -> None:
         """Return host memory that the machine lacks, and copy prefixes to the disk, if due."""
@@ -234,18 +243,14 @@ class BlockCopies:
             whole: Copy the blocks of all nodes on the paths, too.
         """
         blocks = [block for node in nodes for block in self._missing(node, stores, whole)]
-        size = self._transfer.part_blocks
-        for first in range(0, len(blocks), size):
-            if not self._submit(blocks[first : first + size], self._transfer):
-                self.counts["dropped_blocks"] += len(blocks) - first
-                for store in stores:
-                    keys = [block.key for block in blocks[first:] if store in block.stores]
-                    self._journal.change(store.name, "busy", keys)
-
-                self.note_change()
-                return False
-
-        return True
+        dropped = blocks[self._writer.submit(blocks, self._transfer) :]
+        if dropped:
+            self.counts["dropped_blocks"] += len(dropped)
+            for store in stores:
+                keys = [block.key for block in dropped if store in block.stores]
+                self._journal.change(store.name, "busy", keys)
+            self.note_change()
+        return not dropped
 
     def _missing(
         self, node: RadixNode, stores: Sequence[BlockStore], whole: bool
@@ -267,6 +272,7 @@ class BlockCopies:
             absent = {block.key for block in blocks if store in block.stores}
             present = [key for key in prompt.keys[begin // BLOCK + 1 :] if key not in absent]
             self._journal.change(store.name, STORED, present)
+            store.mark(present, cached=False)
             if store.name == "disk":
                 self._note_items(prompt)
         return blocks
@@ -281,7 +287,7 @@ class BlockCopies:
         before = checkpoints.deepest(node.parent, node.end)
         seconds = self._costs.compute_seconds(before.end, node.end)
         block = block._replace(units=node.attached[checkpoints.pool], seconds=seconds)
-        if lacking and not self._submit([block], self._states):
+        if lacking and not self._writer.submit([block], self._states):
             self.counts["dropped_blocks"] += 1
             self._copied.discard(node.id)
             self.note_change()
@@ -299,54 +305,10 @@ class BlockCopies:
                     records.write(item.key, item.seconds, facts)
 
         with suppress(RuntimeError):  # no thread can start
-            self._writer.submit(guarded, write)
+            self._thread.submit(guarded, write)
 
-    def _submit(self, blocks: Sequence[NodeBlock], transfer: Transfer) -> bool:
-        """Read the content of blocks, and let the writer store the content. Returns False if too
-        many copies wait, or no thread can start."""
-        size = len(blocks) * transfer.block_bytes
-        if self.pending.num_bytes and self.pending.num_bytes + size > MAX_PENDING_BYTES:
-            return False
-        content = transfer.read(np.concatenate([block.units for block in blocks]))
-        if content is None:
-            return False
-        try:
-            self._writer.submit(self._write, self._flushes, content, blocks, transfer)
-        except RuntimeError:  # also if the interpreter ends
-            return False
-
-        self.pending.add([block.key for block in blocks], size)
-        return True
-
-    def _write(
-        self,
-        flushes: int,
-        content: Callable[[], ReadBlocks],
-        blocks: Sequence[NodeBlock],
-        transfer: Transfer,
-    ) -> None:
-        """Write copies to their stores, on the writer's thread."""
-        stored, size = [False] * len(blocks), len(blocks) * transfer.block_bytes
-        try:
-            rows, flags = content()
-            for i, (each, data, is_finite) in enumerate(zip(blocks, rows, flags, strict=True)):
-                if not is_finite:
-                    for store in each.stores:
-                        store.changes.append(CopyChange(each.key, "not finite"))
-                else:
-                    block = Block(each.key, each.parent, each.tokens, each.seconds, data)
-                    written = [
-                        store.write(block)
-                        for store in each.stores
-                        if store.name != "host" or flushes == self._flushes
-                    ]
-                    stored[i] = any(written)
-        finally:
-            self._run(partial(self._written, blocks, stored, size))
-
-    def _written(self, blocks: Sequence[NodeBlock], stored: Sequence[bool], size: int) -> None:
+    def _note_end(self, blocks: Sequence[NodeBlock], stored: Sequence[bool]) -> None:
         """Count copies. Nodes with a lost copy are offered again."""
-        self.pending.remove([block.key for block in blocks], size)
         self._journal.collect(self._prefixes.stores)
         self.counts["stored_blocks"] += sum(stored)
         for block, is_stored in zip(blocks, stored, strict=True):

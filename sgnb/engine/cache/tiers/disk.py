@@ -13,7 +13,7 @@ import os
 import warnings
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from pathlib import Path
@@ -160,8 +160,20 @@ class DiskBlocks:
         """Size of the file of a block."""
         return self._file_bytes
 
+    def reserve(self, key: bytes, parent: bytes, seconds: float) -> None:
+        """Files need no memory."""
+
     def flush(self) -> None:
         remove_files(Path(self._levels[-1]))
+
+    def mark(self, keys: Sequence[bytes], cached: bool) -> None:
+        """Files are kept for later engines."""
+
+    def lacks(self, count: int) -> bool:
+        return False
+
+    def grow(self, count: int) -> None:
+        """See `reserve`."""
 
     def relieve(self) -> None:
         """The janitor keeps space of the disk free at each scan."""

@@ -14,15 +14,16 @@ import heapq
 import sys
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ..radix import Ints
-from .blocks import BLOCK, Block, Bytes, CopyChange
+from .blocks import BLOCK, Block, Bytes, CopyChange, Reservation
 
 ARENA_BYTES = 1 << 28
 
@@ -67,8 +68,8 @@ class HeldBlock:
 
 
 class HostBlocks:
-    """`BlockStore` in host memory. A write allocates the next arena when no place is free and the
-    machine has enough free memory.
+    """`BlockStore` in host memory. `grow` allocates arenas ahead of the writes, if the machine has
+    enough free memory: on a GPU an allocation takes longer than the copies to the arena.
 
     Args:
         limit_bytes: Upper bound of the memory of all arenas.
@@ -97,12 +98,15 @@ class HostBlocks:
         self._arenas: list[Arena] = []
 
         self._lock = threading.Lock()
+        self._grown = threading.Condition(self._lock)
+        self._is_growing = self._is_short = False  # too little free memory for the next arena
         self._places: list[BlockPlace] = []
         self._blocks: dict[bytes, HeldBlock] = {}
         self._following = Counter[bytes]()  # number of stored next blocks of each block
         # A heap with a rank of each block without a next block. Ranks may be outdated, and blocks
-        # may have a next block since.
-        self._queue: list[tuple[Rank, bytes]] = []
+        # may have a next block since, or be removed.
+        self._queue: list[tuple[Rank, bytes, HeldBlock]] = []
+        self._cached: dict[bytes, None] = {}  # blocks that the KV pool has, too
         self._clock, self._uses, self._flushes = 0.0, 0, 0
         self._closed = False
 
@@ -154,38 +158,58 @@ class HostBlocks:
                 stored.rank = self._rank(stored.seconds)
                 return True
 
-            needs_arena = bool(self._sizes) and not self._places
-        if needs_arena:
-            self._grow()
-
+        if not self._places:
+            self.grow(1)
         with self._lock:
-            rank, flushes = self._rank(block.seconds), self._flushes
-            place = self._places.pop() if self._places else self._evict(rank, block.parent)
-            if place is None:
-                self.changes.append(CopyChange(block.key, "bound"))
-                return False
-
-            self.moving += 1
-
-        copied = False
+            reserved = self._reserve(block.key, block.parent, block.seconds, True)
+        if reserved is None:
+            self.changes.append(CopyChange(block.key, "bound"))
+            return False
         try:
-            np.copyto(place.data, block.data)
-            copied = True
+            np.copyto(reserved.data, block.data)
+            return reserved.store(block)
         finally:
+            reserved.cancel()
+
+    def reserve(self, key: bytes, parent: bytes, seconds: float) -> Reservation | None:
+        with self._lock:
+            return None if key in self._blocks else self._reserve(key, parent, seconds, False)
+
+    def _reserve(
+        self, key: bytes, parent: bytes, seconds: float, has_grown: bool
+    ) -> Reservation | None:
+        """See `reserve`. has_grown: no arena can be added; otherwise valuable blocks stay."""
+        rank, flushes, is_open = self._rank(seconds), self._flushes, True
+        place = self._places.pop() if self._places else self._evict_cached(parent)
+        if place is None and (has_grown or not self.lacks(1)):
+            place = self._evict(rank, parent)
+        if place is None:
+            return None
+        self.moving += 1
+
+        def end(block: Block | None) -> bool:
+            nonlocal is_open
             with self._lock:
+                if not is_open:
+                    return False
+                is_open = False
                 # Another thread may have stored the block, or removed all blocks.
                 gone = flushes != self._flushes or place.arena.returned
-                if not copied or block.key in self._blocks or gone:
+                if block is None or key in self._blocks or gone:
                     self._vacate(place)
                 else:
-                    self.moving -= 1
-                    parent, tokens = block.parent, block.tokens.tobytes()
-                    self._blocks[block.key] = HeldBlock(place, parent, tokens, block.seconds, rank)
-                    self._following[parent] += 1
-                    self._enqueue(block.key)
-                    self.changes.append(CopyChange(block.key, "stored"))
+                    self._hold(block, place, rank)
+            return block is not None and key in self._blocks
 
-        return block.key in self._blocks
+        return Reservation(place.data, end, partial(end, None))
+
+    def _hold(self, block: Block, place: BlockPlace, rank: Rank) -> None:
+        self.moving -= 1
+        parent, tokens = block.parent, block.tokens.tobytes()
+        self._blocks[block.key] = HeldBlock(place, parent, tokens, block.seconds, rank)
+        self._following[parent] += 1
+        self._enqueue(block.key)
+        self.changes.append(CopyChange(block.key, "stored"))
 
     def flush(self) -> None:
         with self._lock:
@@ -199,6 +223,7 @@ class HostBlocks:
             self._blocks.clear()
             self._following.clear()
             self._queue.clear()
+            self._cached.clear()
 
     def close(self) -> None:
         with self._lock:
@@ -224,10 +249,11 @@ class HostBlocks:
         block = self._blocks.get(key)
         if block is not None and not block.queued and not self._following[key]:
             block.queued = True
-            heapq.heappush(self._queue, (block.rank, key))
+            heapq.heappush(self._queue, (block.rank, key, block))
 
     def _remove(self, key: bytes) -> HeldBlock:
         block = self._blocks.pop(key)
+        self._cached.pop(key, None)
         self._following[block.parent] -= 1
         if not self._following[block.parent]:
             del self._following[block.parent]
@@ -249,7 +275,11 @@ class HostBlocks:
                 if not block.readers:
                     self._vacate(block.place)
 
-        self._queue = [entry for entry in self._queue if entry[1] in self._blocks]
+        self._prune()
+
+    def _prune(self) -> None:
+        """Remove removed blocks from the queue."""
+        self._queue = [each for each in self._queue if self._blocks.get(each[1]) is each[2]]
         heapq.heapify(self._queue)
 
     def _vacate(self, place: BlockPlace) -> None:
@@ -260,21 +290,44 @@ class HostBlocks:
         else:
             self._places.append(place)
 
+    def mark(self, keys: Sequence[bytes], cached: bool) -> None:
+        with self._lock:
+            for key in reversed(keys):  # the last block is evicted first
+                block = self._blocks.get(key)
+                if block is None:
+                    continue
+                self._cached.pop(key, None)
+                if cached:
+                    self._cached[key] = None
+                else:
+                    block.rank = self._rank(block.seconds)
+
+    def _evict_cached(self, parent: bytes) -> BlockPlace | None:
+        """Remove a block that the KV pool has, too, except `parent`, and blocks with readers or a
+        next block. Returns the place, or None without such a block."""
+        while self._cached:
+            key = next(iter(self._cached))
+            del self._cached[key]
+            if not (self._following[key] or self._blocks[key].readers or key == parent):
+                if len(self._queue) > 2 * len(self._blocks):
+                    self._prune()
+                return self._give_up(key)
+        return None
+
     def _evict(self, rank: Rank, parent: bytes) -> BlockPlace | None:
         """Remove the block of the lowest rank, except `parent`, and blocks with readers or a next
         block. Returns the place, or None if no rank is below `rank`."""
-        kept: list[tuple[Rank, bytes]] = []
+        kept: list[tuple[Rank, bytes, HeldBlock]] = []
         place = None
         while place is None and self._queue:
-            queued, key = self._queue[0]
-            block = self._blocks[key]
-            if self._following[key]:
+            queued, key, block = self._queue[0]
+            if self._following[key] or self._blocks.get(key) is not block:
                 heapq.heappop(self._queue)
                 block.queued = False
                 continue
 
             if queued != block.rank:
-                heapq.heapreplace(self._queue, (block.rank, key))
+                heapq.heapreplace(self._queue, (block.rank, key, block))
                 continue
 
             self._clock = max(self._clock, min(queued, rank)[0])
@@ -283,42 +336,63 @@ class HostBlocks:
 
             heapq.heappop(self._queue)
             if block.readers or key == parent:
-                kept.append((queued, key))
+                kept.append((queued, key, block))
             else:
-                place = self._remove(key).place
-                self.changes.append(CopyChange(key, "room"))
+                place = self._give_up(key)
 
         for entry in kept:
             heapq.heappush(self._queue, entry)
         return place
 
-    def _grow(self) -> None:
-        """Add the places of a new arena, if at least as much memory stays free, and the reserve. If
-        the memory is full, the present arenas are the last."""
+    def _give_up(self, key: bytes) -> BlockPlace:
+        self.changes.append(CopyChange(key, "room"))
+        return self._remove(key).place
+
+    def lacks(self, count: int) -> bool:
+        return bool(self._sizes) and len(self._places) < count and not self._is_short
+
+    def grow(self, count: int) -> None:
+        while (size := self._next_size(count)) and self._add_arena(size):
+            pass
+
+    def _next_size(self, count: int) -> int:
+        """Begin the allocation of the next arena. Returns the size; 0 if `count` places are free,
+        or the present arenas are the last."""
         with self._lock:
-            size = self._sizes.pop() if self._sizes else 0
-        if not size:
-            return
-        memory = None
+            self._grown.wait_for(lambda: len(self._places) >= count or not self._is_growing)
+            if len(self._places) >= count or not self._sizes:
+                return 0
+            self._is_growing = True
+            return self._sizes.pop()
+
+    def _add_arena(self, size: int) -> bool:
+        """Add the places of a new arena, if at least as much memory stays free, and the reserve. If
+        the memory is full, the present arenas are the last. Returns whether the arena is added."""
+        memory, is_full = None, False
         try:
             if self._free_bytes() >= 2 * size + RESERVE_BYTES:
                 memory = self._allocate(size)
         except (MemoryError, RuntimeError):
+            is_full = True
+        finally:
             with self._lock:
-                self._sizes.clear()
-            return
+                self._is_growing, self._is_short = False, memory is None
+                if is_full:
+                    self._sizes.clear()
+                elif memory is None and not self._closed:
+                    self._sizes.append(size)
+                elif memory is not None and not self._closed:
+                    self._add_places(memory, Arena(size))
+                self._grown.notify_all()
+        return memory is not None
 
-        with self._lock:
-            if memory is None:
-                self._sizes.append(size)
-            elif not self._closed:
-                count = size // (BLOCK * self._unit_bytes)
-                blocks = memory[: count * BLOCK * self._unit_bytes]
-                arena = Arena(size)
-                self._arenas.append(arena)
-                places = blocks.reshape(count, BLOCK, self._unit_bytes)
-                self._places += [BlockPlace(place, arena) for place in places]
-                self.total += count
+    def _add_places(self, memory: Bytes, arena: Arena) -> None:
+        count = arena.size // (BLOCK * self._unit_bytes)
+        blocks = memory[: count * BLOCK * self._unit_bytes]
+        places = blocks.reshape(count, BLOCK, self._unit_bytes)
+        self._arenas.append(arena)
+        self._places += [BlockPlace(place, arena) for place in places]
+        self.total += count
 
 
 def arena_sizes(limit: int, block_bytes: int) -> list[int]:

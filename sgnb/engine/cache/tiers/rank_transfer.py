@@ -65,17 +65,17 @@ class RankTransfer(Transfer):
     def part_blocks(self) -> int:
         return min(self._most_read, super().part_blocks)
 
-    def read(self, ids: Ints) -> Callable[[], ReadBlocks] | None:
-        blocks = self._read.take(len(ids) // self.per_block)
+    def read(self, ids: Ints, places: Sequence[Bytes] = ()) -> Callable[[], ReadBlocks] | None:
+        blocks = places or self._read.take(len(ids) // self.per_block)
         if blocks is None:
             return None
-        places = self._places(blocks)
-        confirm = self._ranks.ask(CopyCommand(CopyKind.READ, places, ids))
+        numbers = self._numbers(blocks)
+        confirm = self._ranks.ask(CopyCommand(CopyKind.READ, numbers, ids))
         wait = self._own.read(ids)
 
         def finish() -> ReadBlocks:
             own = wait()
-            for part, block in zip(self._memory.parts(places, 0), own.blocks, strict=True):
+            for part, block in zip(self._memory.parts(numbers, 0), own.blocks, strict=True):
                 np.copyto(part, block)
             for not_finite in confirm():
                 own.finite[not_finite] = False
@@ -92,7 +92,7 @@ class RankTransfer(Transfer):
         self._ranks.tell(CopyCommand(CopyKind.END_WRITES))
 
     def write(self, ids: Ints, blocks: Sequence[Bytes]) -> Callable[[], None]:
-        places = self._places(blocks)
+        places = self._numbers(blocks)
         confirm = self._ranks.ask(CopyCommand(CopyKind.WRITE, places, ids))
         wait = self._own.write(ids, self._memory.parts(places, 0))
 
@@ -114,7 +114,7 @@ class RankTransfer(Transfer):
     def close(self) -> None:
         self._spare = self._read = PlacePool(self._memory, self._memory.view(0, 0))
 
-    def _places(self, blocks: Sequence[Bytes]) -> Ints:
+    def _numbers(self, blocks: Sequence[Bytes]) -> Ints:
         return np.array([self._memory.number(block) for block in blocks], np.int32)
 
     def _pin(self, first: int, count: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import mmap
 import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -104,6 +105,7 @@ class PlaceMemory(SharedPlaces):
                 "load with a smaller host_cache",
             ) from None
         self._file = file
+        self._lock = threading.Lock()
         self._next = 0  # first place of the next arena
         self._unused: dict[int, list[int]] = {}  # first places of returned arenas by count
         self._pin_all, self._unpin_all = pin, unpin
@@ -115,7 +117,7 @@ class PlaceMemory(SharedPlaces):
         return (address - self._begin) // self.block_bytes
 
     def allocate(self, size: int, pins: bool = True) -> Bytes:
-        """Allocate an arena. The memory returns with the last reference.
+        """Allocate an arena, on any thread. The memory returns with the last reference.
 
         Args:
             size: Number of bytes.
@@ -125,11 +127,10 @@ class PlaceMemory(SharedPlaces):
             MemoryError, RuntimeError: The memory is full, or a rank cannot pin the memory.
         """
         count = self._count(size, self.block_bytes)
-        unused = self._unused.get(count)
-        if unused:
-            first = unused.pop()
-        else:
-            first, self._next = self._next, self._next + count
+        with self._lock:
+            unused = self._unused.get(count)
+            first = unused.pop() if unused else self._next
+            self._next = max(self._next, first + count)
         try:
             self._reserve(first, count)
             if pins:

@@ -56,6 +56,11 @@ class StoredPrefixes:
         records = self.stores.records
         return None if records is None else records.read(key)
 
+    def mark_cached(self, keys: Sequence[bytes]) -> None:
+        """Note loaded blocks: the KV pool has them, too."""
+        for store in self.blocks("host"):
+            store.mark(keys, cached=True)
+
     def flush(self) -> None:
         """Empty host memory."""
         for store in self._in_host_memory():

@@ -94,6 +94,7 @@ class CacheTiers:
             is_current,
             lambda work: self.run(work),
             executor(1, "sgnb-cache-writer"),
+            executor(1, "sgnb-cache-memory"),
             self._journal,
         )
         self._emit = emit
@@ -183,6 +184,7 @@ class CacheTiers:
         """Note the end of a step."""
         self.copies.note_change()
         self._journal.collect(self.prefixes.stores)
+        self.copies.grow_ahead()
 
     def flush(self) -> None:
         """Empty host memory, and end all loads. Files stay."""
@@ -205,9 +207,9 @@ class CacheTiers:
         self._cancel_all("closed")
         self._readers.shutdown(wait=False, cancel_futures=True)
         self.copies.close()
-        self.prefixes.close()
         for transfer in filter(None, (self._transfer, self._states)):
             transfer.close()
+        self.prefixes.close()
 
     def statistics(self) -> dict[str, int]:
         """Return counters since the start."""
@@ -296,6 +298,8 @@ class CacheTiers:
             self.costs.observe_load(store.name, size, load.read_seconds)
 
         if tokens:
+            met = begin // BLOCK - load.plan.first
+            self.prefixes.mark_cached([block.key for block in load.plan.blocks[met:]])
             computing = self.costs.compute_seconds(begin, begin + tokens)
             self._count(load.request, store, tokens, now - load.began, computing, begin)
         else:
@@ -375,6 +379,7 @@ class CacheTiers:
         source = plan.state or plan.blocks[count // BLOCK - 1]
         size += 0 if load.state is None else load.state.nbytes
         self.costs.observe_load(source.store.name, size, load.read_seconds)
+        self.prefixes.mark_cached([block.key for block in plan.blocks[: count // BLOCK]])
         self._count(load.request, source.store, tokens, seconds, plan.compute_seconds)
 
     def _count(

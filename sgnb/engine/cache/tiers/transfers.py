@@ -17,7 +17,8 @@ PART_BYTES = 32 * 2**20
 """Largest copy at once."""
 
 MAX_PENDING_BYTES = 2**30
-"""Copies that wait for the writer. Further copies are dropped: an eviction never waits."""
+"""Copies on the way through other memory than that of a store. Further copies are dropped: an
+eviction never waits."""
 
 
 class ReadBlocks(NamedTuple):
@@ -61,16 +62,18 @@ class Transfer(ABC):
         return max(1, PART_BYTES // self.block_bytes)
 
     @abstractmethod
-    def read(self, ids: Ints) -> Callable[[], ReadBlocks] | None:
+    def read(self, ids: Ints, places: Sequence[Bytes] = ()) -> Callable[[], ReadBlocks] | None:
         """Copy the content of units. The units may change after the call.
 
         Args:
             ids: Units of at most `part_blocks` blocks.
+            places: Memory of `allocate` for the content of each block. Otherwise the content is
+                in other memory.
 
         Returns:
             A function to wait for the copy, on any thread, with the content. On a GPU the copy
-            follows the launched kernels, and this call does not wait. None if no memory is left for
-            copies on the way.
+            follows the launched kernels, and this call does not wait. None if no other memory is
+            left.
         """
 
     @abstractmethod
