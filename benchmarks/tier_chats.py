@@ -90,6 +90,11 @@ class Link:
     def __init__(self, clock: Clock, rate: float) -> None:
         self._clock, self._rate, self._free = clock, rate, 0.0
 
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the queued copies end."""
+        return max(0.0, self._free - self._clock.now)
+
     def book(self, num_bytes: int) -> float:
         """Return the end of a copy that is queued now."""
         self._free = max(self._free, self._clock.now) + num_bytes / self._rate
@@ -208,6 +213,11 @@ class SimulatedTransfer(Transfer):
     def write(self, ids: Ints, blocks: Sequence[Bytes]) -> Callable[[], None]:
         return partial(sleep, self._to_gpu.book(len(ids) * self.unit_bytes))
 
+    @property
+    def delay(self) -> float:
+        """Seconds until the copies from the GPU end, on the stream of the steps."""
+        return self._from_gpu.seconds_left
+
     def begin_writes(self) -> None:
         pass
 
@@ -251,6 +261,7 @@ class SimulatedEngine:
     def __init__(self, pool: int, host_bytes: int, policy: EvictionPolicy) -> None:
         self.clock, self._commands = Clock(), deque[Callable[[], object]]()
         slots = SlotAllocator(pool)
+        self._transfer = SimulatedTransfer(slots, self.clock)
         self.cache = CacheManager(slots, policy=policy)
         self._scheduler = Scheduler(
             self.cache, context_length=131_072, max_step_tokens=8192, max_running=1024
@@ -262,7 +273,7 @@ class SimulatedEngine:
             stores = [SimulatedStore(host_bytes, self.clock)]
             self._tiers = CacheTiers(
                 self.cache,
-                SimulatedTransfer(slots, self.clock),
+                self._transfer,
                 lambda: Stores(b"root", stores),
                 executor=lambda count, name: Threads(self.clock, count),
             )
@@ -289,7 +300,7 @@ class SimulatedEngine:
         if not batch.requests:
             self.clock.next_event()
             return
-        seconds = step_seconds(batch)
+        seconds = self._transfer.delay + step_seconds(batch)
         ended = self._scheduler.complete(batch)
         self.clock.advance(self.clock.now + seconds)
         self._computed += batch.num_tokens

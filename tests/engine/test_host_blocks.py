@@ -94,7 +94,7 @@ class Oracle:
 
     def evict(self, rank: tuple[float, int], before: int) -> bool:
         while self.cached:
-            number = self.cached.pop(0)
+            number = self.cached.pop()
             if self.is_last(number) and number != before:
                 self.remove(number)
                 return True
@@ -108,7 +108,7 @@ class Oracle:
         return False
 
     def mark(self, numbers: range, cached: bool) -> None:
-        for number in reversed(numbers):
+        for number in numbers:
             if number in self.ranks:
                 self.cached = [each for each in self.cached if each != number]
                 if cached:

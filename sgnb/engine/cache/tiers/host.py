@@ -4,8 +4,9 @@ A block occupies a place in an arena. A place is free, stored, or moving: a copy
 reads the place of a block that was removed meanwhile. The lock is never held during a copy.
 
 Only blocks without a stored next block are evicted: a block is useless without the blocks before.
-The order is GreedyDual (Young, 1994): the value of a block is `clock` at the last use plus the
-saved seconds, and `clock` is the value of the last loser. All blocks have the same size.
+Blocks that the KV pool has, too, are evicted first. The order of the others is GreedyDual (Young,
+1994): the value of a block is `clock` at the last use plus the saved seconds, and `clock` is the
+value of the last loser. All blocks have the same size.
 """
 
 from __future__ import annotations
@@ -292,7 +293,7 @@ class HostBlocks:
 
     def mark(self, keys: Sequence[bytes], cached: bool) -> None:
         with self._lock:
-            for key in reversed(keys):  # the last block is evicted first
+            for key in keys:
                 block = self._blocks.get(key)
                 if block is None:
                     continue
@@ -304,10 +305,13 @@ class HostBlocks:
 
     def _evict_cached(self, parent: bytes) -> BlockPlace | None:
         """Remove a block that the KV pool has, too, except `parent`, and blocks with readers or a
-        next block. Returns the place, or None without such a block."""
+        next block. Returns the place, or None without such a block.
+
+        The latest block first: the pool keeps this block the longest. The oldest block needs a new
+        copy soon, and the next oldest block would lose its copy to the new copy.
+        """
         while self._cached:
-            key = next(iter(self._cached))
-            del self._cached[key]
+            key, _ = self._cached.popitem()
             if not (self._following[key] or self._blocks[key].readers or key == parent):
                 if len(self._queue) > 2 * len(self._blocks):
                     self._prune()
