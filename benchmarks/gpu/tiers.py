@@ -21,6 +21,10 @@ import time
 from dataclasses import replace
 from typing import Any
 
+import torch
+
+from sgnb.engine.cache.tiers.host import ARENA_BYTES
+from sgnb.engine.cache.tiers.host_memory import allocate_pinned
 from sgnb.engine.engine import Engine
 from sgnb.events import PrefixLoaded
 
@@ -66,6 +70,18 @@ def await_copies(engine: Engine, blocks: int) -> float:
     while engine.stats()["stored_blocks"] < blocks and time.perf_counter() < began + WAIT_SECONDS:
         time.sleep(0.01)
     return time.perf_counter() - began
+
+
+def measure_pinning(device: str) -> list[tuple[Any, ...]]:
+    """Time the allocation of pinned memory, an arena of a store at a time."""
+    if device != "cuda":
+        return []
+    count, arenas = 8, []
+    began = time.perf_counter()
+    for _ in range(count):
+        arenas.append(allocate_pinned(torch.device(device), ARENA_BYTES))
+    seconds = (time.perf_counter() - began) / (count * ARENA_BYTES / 2**30)
+    return [("pinned memory, s per GiB", round(seconds, 3), "", "")]
 
 
 def measure_loads(model: Any, device: str, length: int) -> list[tuple[Any, ...]]:
@@ -157,8 +173,6 @@ def measure_chat(
 
 
 def main() -> None:
-    import torch
-
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.tiers", description=__doc__)
     parser.add_argument("--length", type=int, default=20_000, help="tokens of the long prompt")
     parser.add_argument("--sessions", type=int, default=CHATS.full["sessions"])
@@ -177,7 +191,7 @@ def main() -> None:
         f"Stored prefixes, {TOY.title if given.toy else LLAMA_8B.title}",
         ("", "measured", "bar, or counts", "met"),
     )
-    report.rows = measure_loads(model, device, given.length)
+    report.rows = measure_pinning(device) + measure_loads(model, device, given.length)
     for each in report.rows:
         print(*each, sep=" | ", flush=True)
     chats = replace(CHATS, full=CHATS.full | {"sessions": given.sessions, "turns": given.turns})

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sgnb.engine.cache.tiers.block_transfer import BlockTransfer
 from sgnb.engine.cache.tiers.blocks import Bytes
 from sgnb.engine.cache.tiers.tier_costs import TierCosts
 from sgnb.engine.engine import Engine
@@ -87,6 +88,24 @@ def test_evicted_prefixes_come_back_from_host_memory() -> None:
         assert answer(engine, PROMPTS[0]) == first
         assert engine.stats()["loaded_tokens"] == 1280
         assert np.array_equal(content(engine, PROMPTS[0]), before)
+
+
+def test_evictions_are_copied_straight_to_memory_of_the_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with new_engine(host_cache=1) as engine:
+        monkeypatch.setattr(BlockTransfer, "_rows", lambda *args: [])  # no copies to other memory
+        tiers: Any = engine._loop.tiers.tiers
+        [store] = tiers.prefixes.blocks("host")
+        for _ in range(2000):
+            if store.total:
+                break
+            time.sleep(0.01)
+        expected = [answer(engine, prompt) for prompt in PROMPTS]
+        assert [answer(engine, prompt) for prompt in PROMPTS] == expected
+        stats = engine.stats()
+        assert stats["stored_blocks"] >= 20 and stats["dropped_blocks"] == 0
+        assert stats["loaded_tokens"] > 0
 
 
 def test_a_new_engine_reads_files(tmp_path: Path) -> None:
