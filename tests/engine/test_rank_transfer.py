@@ -192,6 +192,22 @@ def test_a_rank_with_values_that_are_not_finite_stores_nothing() -> None:
     assert reading is not None and reading().finite.tolist() == [False, True]
 
 
+def test_ranks_copy_to_places_of_a_store() -> None:
+    pools = Pools(3, host_bytes=3 * 3 * BLOCK * UNIT)
+    slots = np.random.default_rng(4).permutation(SLOTS)[: 2 * BLOCK].astype(np.int32)
+    pools.step(slots, 31)
+    other = pools.transfer.read(slots)
+    memory = pools.transfer.allocate(3 * pools.transfer.block_bytes)
+    blocks = memory.reshape(3, BLOCK, -1)
+    places = [blocks[2], blocks[0]]
+    reading = pools.transfer.read(slots, places)
+    pools.step(slots, 77)
+    assert reading is not None and other is not None
+    content = reading()
+    assert all(block is place for block, place in zip(content.blocks, places, strict=True))
+    assert (np.stack(places) == np.stack(other().blocks)).all() and content.finite.all()
+
+
 def test_the_self_test_compares_all_ranks() -> None:
     pools = Pools(3)
     assert pools.transfer.find_fault() == ""

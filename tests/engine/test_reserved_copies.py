@@ -104,6 +104,12 @@ def test_no_memory_is_allocated_ahead_while_the_machine_is_short(
     store.grow(3)
     assert store.total == 0 and not store.lacks(3)
     free += 10 * SIZE
+    store.relieve()
+    assert store.lacks(3)
+    free -= 10 * SIZE
+    store.grow(3)
+    assert not store.lacks(3)
+    free += 10 * SIZE
     assert store.write(make_block(1, UNIT)) and store.total == 2
     assert store.lacks(3)
 

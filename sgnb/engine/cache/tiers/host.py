@@ -240,6 +240,7 @@ class HostBlocks:
             while self._arenas and self._free_bytes() < RESERVE_BYTES:
                 self._sizes.append(self._arenas[-1].size)
                 self._return_arena()
+            self._is_short = False  # the next growth compares the memory again
 
     def _rank(self, seconds: float) -> Rank:
         self._uses += 1

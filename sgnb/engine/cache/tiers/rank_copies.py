@@ -14,6 +14,7 @@ from ..radix import Ints
 from .block_transfer import BlockTransfer
 from .copy_commands import CopyCommand, CopyKind
 from .shared_places import SharedPlaces
+from .transfers import ReadBlocks
 
 
 class RankCopies:
@@ -65,7 +66,8 @@ class RankCopies:
                 parts = self._places.parts(command.places, self._rank)
                 return self._transfer.write(command.units, parts)
             case CopyKind.READ:
-                return partial(self._store, command, self._transfer.read(command.units))
+                parts = self._places.parts(command.places, self._rank)
+                return partial(_find_not_finite, self._transfer.read(command.units, parts))
             case CopyKind.PIN:
                 return partial(self._places.pin, self._transfer.device, *command.places.tolist())
             case CopyKind.UNPIN:
@@ -79,15 +81,6 @@ class RankCopies:
         """The memory. Rank 0 sets the size before the first command."""
         return SharedPlaces(self._blocks, self._transfer.block_bytes, self._size)
 
-    def _store(self, command: CopyCommand, wait: Callable[[], Any]) -> list[int]:
-        """Store read content. Returns the numbers of the blocks without finite values."""
-        content = wait()
-        parts = self._places.parts(command.places, self._rank)
-        for part, block in zip(parts, content.blocks, strict=True):
-            np.copyto(part, block)
-        numbers: list[int] = np.flatnonzero(~content.finite).tolist()
-        return numbers
-
     def _finish(self, number: int, finish: Callable[[], Any]) -> None:
         value, message = None, ""
         try:
@@ -96,6 +89,12 @@ class RankCopies:
             message = f"{type(error).__name__}: {first_line(error)}"
         if number:
             self._confirm(number, value, message)
+
+
+def _find_not_finite(wait: Callable[[], ReadBlocks]) -> list[int]:
+    """Wait for a copy. Returns the numbers of the blocks without finite values."""
+    numbers: list[int] = np.flatnonzero(~wait().finite).tolist()
+    return numbers
 
 
 def _raise(error: Exception) -> NoReturn:

@@ -59,7 +59,7 @@ class RankTransfer(Transfer):
             self._unpin,
         )
         self._spare = PlacePool(self._memory, self._memory.allocate(spare_bytes))
-        self._read = PlacePool(self._memory, self._memory.allocate(read_bytes, pins=False))
+        self._read = PlacePool(self._memory, self._memory.allocate(read_bytes))
 
     @property
     def part_blocks(self) -> int:
@@ -71,15 +71,13 @@ class RankTransfer(Transfer):
             return None
         numbers = self._numbers(blocks)
         confirm = self._ranks.ask(CopyCommand(CopyKind.READ, numbers, ids))
-        wait = self._own.read(ids)
+        wait = self._own.read(ids, self._memory.parts(numbers, 0))
 
         def finish() -> ReadBlocks:
-            own = wait()
-            for part, block in zip(self._memory.parts(numbers, 0), own.blocks, strict=True):
-                np.copyto(part, block)
+            finite = wait().finite
             for not_finite in confirm():
-                own.finite[not_finite] = False
-            return ReadBlocks(blocks, own.finite)
+                finite[not_finite] = False
+            return ReadBlocks(blocks, finite)
 
         return finish
 
@@ -112,6 +110,7 @@ class RankTransfer(Transfer):
         return self._memory.allocate(size)
 
     def close(self) -> None:
+        self._own.close()
         self._spare = self._read = PlacePool(self._memory, self._memory.view(0, 0))
 
     def _numbers(self, blocks: Sequence[Bytes]) -> Ints:

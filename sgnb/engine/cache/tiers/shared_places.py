@@ -116,12 +116,9 @@ class PlaceMemory(SharedPlaces):
         address: int = block.__array_interface__["data"][0]
         return (address - self._begin) // self.block_bytes
 
-    def allocate(self, size: int, pins: bool = True) -> Bytes:
-        """Allocate an arena, on any thread. The memory returns with the last reference.
-
-        Args:
-            size: Number of bytes.
-            pins: Pin the memory on all ranks.
+    def allocate(self, size: int) -> Bytes:
+        """Allocate an arena of `size` bytes, pinned on all ranks. On any thread. The memory returns
+        with the last reference.
 
         Raises:
             MemoryError, RuntimeError: The memory is full, or a rank cannot pin the memory.
@@ -133,8 +130,7 @@ class PlaceMemory(SharedPlaces):
             self._next = max(self._next, first + count)
         try:
             self._reserve(first, count)
-            if pins:
-                self._pin_all(first, count)
+            self._pin_all(first, count)
         except BaseException:
             self._release(first, count)
             raise
