@@ -16,7 +16,7 @@ from sgnb.engine.cache.tiers.host_memory import allocate
 
 from .numbered_blocks import make_block
 from .test_cache_tiers import computed, stored
-from .tier_setting import Setting, work_all
+from .tier_setting import SLOTS, Setting, work_all
 
 UNIT = 3
 SIZE = UNIT * BLOCK
@@ -68,18 +68,20 @@ def test_a_copy_that_cannot_start_gives_its_memory_back(monkeypatch: pytest.Monk
     assert (store.stored, store.moving) == (300 // BLOCK, 0)
 
 
-def test_memory_for_all_cached_tokens_is_allocated_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_allocated_ahead_from_a_half_full_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = Setting(2, ("host",))
     unit_bytes = setting.kv.unit_bytes
     monkeypatch.setattr(host, "ARENA_BYTES", 3 * BLOCK * unit_bytes)
-    store = HostBlocks(20 * BLOCK * unit_bytes, unit_bytes, allocate)
+    store = HostBlocks(40 * BLOCK * unit_bytes, unit_bytes, allocate)
     setting.tiers.prefixes.stores = setting.tiers.prefixes.stores._replace(blocks=[store])
-    with ThreadPoolExecutor(1) as grower:
-        monkeypatch.setattr(setting.tiers.copies, "_grower", grower)
-        setting.tiers.stepped()
-        computed(setting, setting.tokens(300))
-        setting.tiers.stepped()
-    assert store.total == 6
+    totals = []
+    for size in (SLOTS // 2 - 20, 200, SLOTS // 2 - 180):
+        computed(setting, setting.tokens(size))
+        with ThreadPoolExecutor(1) as grower:
+            monkeypatch.setattr(setting.tiers.copies, "_grower", grower)
+            setting.tiers.stepped()
+        totals.append(store.total)
+    assert totals == [0, 6, 24], "24 places for 22 blocks of cached tokens"
 
 
 def test_arenas_are_allocated_until_enough_blocks_fit(monkeypatch: pytest.MonkeyPatch) -> None:

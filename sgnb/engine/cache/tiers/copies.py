@@ -123,8 +123,10 @@ class BlockCopies:
             thread.shutdown(wait=False, cancel_futures=True)
 
     def grow_ahead(self) -> None:
-        """Allocate host memory for all cached tokens: each may be evicted soon."""
-        count = self._cache.tree.size // BLOCK
+        """Allocate host memory for evictions: from a pool half full of cached tokens on, and for
+        all cached tokens of a full pool. Pinning delays steps, so an emptier pool takes none."""
+        cache = self._cache
+        count = (cache.tree.size - cache.slots.available) // BLOCK
         lacking = [store for store in self._prefixes.blocks("host") if store.lacks(count)]
         if not lacking or self._is_growing:
             return
