@@ -8,18 +8,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from sgnb.engine.cache.tiers import copy_writer, host, transfers
-from sgnb.engine.cache.tiers.blocks import BLOCK, Bytes
+from sgnb.engine.cache.tiers.blocks import BLOCK, Block, Bytes, Reservation
 from sgnb.engine.cache.tiers.host import HostBlocks
 from sgnb.engine.cache.tiers.host_memory import allocate
 
 from .numbered_blocks import make_block
-from .test_cache_tiers import computed, stored
+from .test_cache_tiers import computed, evicted, stored
 from .tier_setting import SLOTS, Setting, work_all
 
 UNIT = 3
 SIZE = UNIT * BLOCK
+
+
+def use_host_blocks(setting: Setting, count: int) -> HostBlocks:
+    """Replace the fake store by host memory for `count` blocks."""
+    unit_bytes = setting.kv.unit_bytes
+    store = HostBlocks(count * BLOCK * unit_bytes, unit_bytes, allocate)
+    setting.tiers.prefixes.stores = setting.tiers.prefixes.stores._replace(blocks=[store])
+    return store
 
 
 def offer_all(setting: Setting) -> None:
@@ -42,10 +51,47 @@ def test_only_copies_to_other_memory_have_a_limit(
     assert (setting.tiers.statistics()["dropped_blocks"] == 0) == reserves
 
 
+def test_loaded_blocks_are_cached_until_their_eviction() -> None:
+    setting = Setting(2, ("host",))
+    store = use_host_blocks(setting, 20)
+    request = evicted(setting, written=True)
+    assert store.stored == 500 // BLOCK and not store._cached
+    while not setting.tiers.ready(request, False, SLOTS):
+        work_all(setting)
+    assert len(store._cached) == 500 // BLOCK
+    setting.tiers.forget(request)
+    offer_all(setting)
+    assert not store._cached
+
+
+def test_values_that_are_not_finite_give_their_memory_back() -> None:
+    setting = Setting(2, ("host",))
+    store = use_host_blocks(setting, 20)
+    store.grow(1)
+    own: Any = setting.tiers._transfer
+    own._is_finite = lambda units: torch.zeros(len(units)).bool()
+    computed(setting, setting.tokens(300))
+    offer_all(setting)
+    assert store.moving == 300 // BLOCK
+    work_all(setting)
+    assert (store.stored, store.moving) == (0, 0)
+
+
+def test_a_flush_drops_copies_to_reserved_memory() -> None:
+    setting = Setting(2, ("host",))
+    store = use_host_blocks(setting, 20)
+    store.grow(1)
+    computed(setting, setting.tokens(300))
+    offer_all(setting)
+    setting.tiers.flush()
+    work_all(setting)
+    assert (store.stored, store.moving) == (0, 0)
+    assert setting.tiers.statistics()["stored_blocks"] == 0
+
+
 def test_a_copy_that_cannot_start_gives_its_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = Setting(2, ("host",))
-    store = HostBlocks(20 * BLOCK * setting.kv.unit_bytes, setting.kv.unit_bytes, allocate)
-    setting.tiers.prefixes.stores = setting.tiers.prefixes.stores._replace(blocks=[store])
+    store = use_host_blocks(setting, 20)
     store.grow(1)
     computed(setting, setting.tokens(300))
 
@@ -70,10 +116,8 @@ def test_a_copy_that_cannot_start_gives_its_memory_back(monkeypatch: pytest.Monk
 
 def test_memory_is_allocated_ahead_from_a_half_full_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = Setting(2, ("host",))
-    unit_bytes = setting.kv.unit_bytes
-    monkeypatch.setattr(host, "ARENA_BYTES", 3 * BLOCK * unit_bytes)
-    store = HostBlocks(40 * BLOCK * unit_bytes, unit_bytes, allocate)
-    setting.tiers.prefixes.stores = setting.tiers.prefixes.stores._replace(blocks=[store])
+    monkeypatch.setattr(host, "ARENA_BYTES", 3 * BLOCK * setting.kv.unit_bytes)
+    store = use_host_blocks(setting, 40)
     totals = []
     for size in (SLOTS // 2 - 20, 200, SLOTS // 2 - 180):
         computed(setting, setting.tokens(size))
@@ -155,6 +199,67 @@ def test_a_failed_allocation_ends_the_growth(monkeypatch: pytest.MonkeyPatch) ->
         assert store.total == 0
         monkeypatch.setattr(store, "_allocate", allocate)
         assert store.write(make_block(1, UNIT)) == isinstance(error, OSError)
+
+
+def prompt(first: int, count: int) -> list[Block]:
+    """Return consecutive blocks of a prompt."""
+    blocks = [make_block(first, UNIT)]
+    for number in range(first + 1, first + count):
+        blocks.append(make_block(number, UNIT)._replace(parent=blocks[-1].key))
+    return blocks
+
+
+def place_for(store: HostBlocks, block: Block) -> Reservation | None:
+    return store.reserve(block.key, block.parent, block.seconds)
+
+
+def test_copies_of_cached_blocks_are_evicted_first_and_the_latest_before_others() -> None:
+    store, first, second = HostBlocks(6 * SIZE, UNIT, allocate), prompt(0, 3), prompt(10, 3)
+    assert all(map(store.write, (*first, *second)))
+    for blocks in (first, second):
+        store.mark([block.key for block in blocks], cached=True)
+    assert place_for(store, second[0]) is None, "stored"
+    expected = [*second[::-1], *first[::-1]]
+    for count in range(1, 6):
+        assert place_for(store, make_block(20 + count, UNIT)) is not None
+        assert [store.holds(block.key) for block in expected] == [False] * count + [True] * (
+            6 - count
+        )
+    assert place_for(store, make_block(30, UNIT)) is not None and store.stored == 0
+    assert place_for(store, make_block(31, UNIT)) is None
+
+
+def test_a_cached_block_that_is_read_or_precedes_the_new_block_stays() -> None:
+    store, blocks = HostBlocks(2 * SIZE, UNIT, allocate), prompt(0, 2)
+    other = make_block(9, UNIT)
+    assert store.write(blocks[0]) and store.write(other)
+    store.mark([other.key, blocks[0].key], cached=True)
+    place = place_for(store, blocks[1])
+    assert place is not None and place.store(blocks[1])
+    assert store.holds(blocks[0].key) and not store.holds(other.key)
+
+    store.mark([blocks[1].key], cached=True)
+    with store.open(blocks[1].key, blocks[0].key, blocks[1].tokens, lambda: other.data):
+        assert place_for(store, other) is None
+    assert store.holds(blocks[1].key)
+
+
+def test_valuable_blocks_stay_while_memory_can_be_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "ARENA_BYTES", 2 * SIZE)
+    store, blocks = HostBlocks(4 * SIZE, UNIT, allocate), prompt(0, 2)
+    assert all(map(store.write, blocks))
+    assert place_for(store, make_block(9, UNIT)) is None and store.stored == 2
+    store.mark([blocks[1].key], cached=True)
+    assert place_for(store, make_block(9, UNIT)) is not None and store.stored == 1
+
+
+def test_removed_blocks_do_not_fill_the_queue() -> None:
+    store = HostBlocks(3 * SIZE, UNIT, allocate)
+    for number in range(50):
+        block = make_block(number, UNIT)
+        assert store.write(block)
+        store.mark([block.key], cached=True)
+    assert store.stored == 3 and len(store._queue) <= 7
 
 
 def test_a_reserved_block_is_lost_with_a_flush_or_its_arena() -> None:
