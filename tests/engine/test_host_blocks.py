@@ -124,7 +124,7 @@ long_steps = st.lists(
 )
 
 
-@settings(max_examples=120)
+@settings(max_examples=90)
 @given(st.integers(0, 7), steps | long_steps)
 def test_the_store_agrees_with_a_dictionary(size: int, steps: list[tuple[str, int]]) -> None:
     store: HostBlocks = HostBlocks(size * SIZE + SIZE // 2, UNIT, allocate)

@@ -17,6 +17,7 @@ from sgnb.engine.cache.tiers.host_memory import allocate
 
 from .numbered_blocks import make_block
 from .test_cache_tiers import computed, evicted, stored
+from .test_host_blocks import check
 from .tier_setting import SLOTS, Setting, work_all
 
 UNIT = 3
@@ -49,6 +50,28 @@ def test_only_copies_to_other_memory_have_a_limit(
     work_all(setting)
     assert stored(setting) == (700 // BLOCK if reserves else 4)
     assert (setting.tiers.statistics()["dropped_blocks"] == 0) == reserves
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_work_with_little_host_memory(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Each step compares the content of restored blocks, and counts slots and places."""
+    setting = Setting(seed, ("host",))
+    monkeypatch.setattr(setting, "restart", lambda: None)
+    monkeypatch.setattr(host, "ARENA_BYTES", 5 * BLOCK * setting.kv.unit_bytes)
+    store = use_host_blocks(setting, 24)
+    most = 0
+    for step in range(900):
+        setting.step()
+        assert store.free + store.stored + store.moving == store.total <= 24
+        if step % 50 == 0:
+            store.grow(3)
+        most = max(most, store.stored)
+        if step == 450:
+            setting.tiers.copies.flush()
+    work_all(setting)
+    check(store)
+    assert store.moving == 0 and store.total == 24 and most > 15
+    assert setting.tiers.statistics()["loads"] > 3
 
 
 def test_loaded_blocks_are_cached_until_their_eviction() -> None:
