@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .. import lang
 from ..errors import OptionError, nearest
 from ..lang.executor import Executor
-from ..sampling import integer, read_option, text
+from ..sampling import read_option, text
 from ..sampling import switch as read_switch
 from ..whole_import import import_whole
 from .engine_hosts import (
@@ -279,12 +279,11 @@ class Engines:
             The server, with `url`, `token` and `close`. The server ends with the engine's kernel.
 
         Raises:
-            OptionError: The extra is not installed, or the port is in use.
+            OptionError: The extra is not installed, the port is invalid or in use, or the token
+                does not fit a header.
         """
         from ..backends.serve.server import EngineServer
 
-        port = read_option("port", port, "a port, from 0 to 65535", integer(0, 65535))
-        token = read_option("token", token, "a text", text)
         server = EngineServer(self.get(name).engine, port, token)
         self._say(f"serving {server.url}/v1 with api_key={server.token}; close() ends it")
         return server

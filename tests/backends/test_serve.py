@@ -570,6 +570,18 @@ def test_the_end_of_a_server_ends_its_streams_silently(
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.parametrize("port", ["8000", "", None, True, 8000.0, -1, 65536, 10**40])
+def test_an_invalid_port_is_refused(engine: Engine, port: Any) -> None:
+    with pytest.raises(OptionError, match=r"port=.* is not allowed\n.* from 0 to 65535"):
+        EngineServer(engine, port)
+
+
+def test_a_token_of_another_type_is_refused(engine: Engine) -> None:
+    token: Any = b"secret"
+    with pytest.raises(OptionError, match="token=b'secret' is not allowed"):
+        EngineServer(engine, token=token)
+
+
 def test_a_port_in_use_is_refused(engine: Engine, server: EngineServer) -> None:
     port = int(server.url.rpartition(":")[2])
     with pytest.raises(OptionError, match=str(port)):
@@ -602,7 +614,7 @@ def test_the_magic_serves_the_current_engine(
         with Commands({}, session).serve(LineCall.parse("serve --port 0")) as server:
             assert server.url in capsys.readouterr().out
             assert post(server, "/flush_cache", {}).status_code == 200
-        with pytest.raises(OptionError, match="port"):
-            session.engines.serve(port=70000)
+        with pytest.raises(OptionError, match="port=70000 is not allowed"):
+            Commands({}, session).serve(LineCall.parse("serve --port 70000"))
     finally:
         sgl.set_default_backend(None)

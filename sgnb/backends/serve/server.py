@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from ...errors import EngineError, OptionError, shown
+from ...sampling import integer, read_option, text
 from ..any_engine import AnyEngine
 
 START_SECONDS = 20.0
@@ -30,8 +31,8 @@ class EngineServer:
         token: Value of `api_key` for clients.
 
     Raises:
-        OptionError: The extra `serve` is not installed, the port is in use, or the token does not
-            fit a header.
+        OptionError: The extra `serve` is not installed, the port is invalid or in use, or the token
+            does not fit a header.
     """
 
     def __init__(self, engine: AnyEngine, port: int = 0, token: str = "") -> None:
@@ -44,6 +45,8 @@ class EngineServer:
             raise OptionError(message, "pip install 'sgnb[serve]'") from error
         from ..template_reader import chat_template
 
+        port = read_option("port", port, "a port, from 0 to 65535", integer(0, 65535))
+        token = read_option("token", token, "a text", text)
         if not re.fullmatch(r"[!-~]*", token):
             message = f"the token {shown(token)} does not fit a header"
             raise OptionError(message, "use ASCII letters, digits and signs, without blanks")
@@ -51,7 +54,7 @@ class EngineServer:
         app = EngineApp(engine, chat_template(engine), self.token).routes()
         try:
             self._socket = socket.create_server(("127.0.0.1", port))
-        except (OSError, OverflowError) as error:
+        except OSError as error:
             hint = "use another port, or 0 for any"
             raise OptionError(f"port {port} cannot be used: {error}", hint) from error
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
