@@ -475,14 +475,6 @@ BODIES: dict[str, tuple[str, Any]] = {
         },
     ),
     "samples with tools": ("/v1/chat/completions", {"messages": MESSAGES, "tools": TOOLS, "n": 2}),
-    "schema of a tool": (
-        "/v1/chat/completions",
-        {
-            "messages": MESSAGES,
-            "tool_choice": "required",
-            "tools": [{"function": {"name": "a", "parameters": {"$ref": "#/$defs/absent"}}}],
-        },
-    ),
     "result without a call": (
         "/v1/chat/completions",
         {"messages": [*MESSAGES, {"role": "tool", "tool_call_id": "1", "content": "x"}]},
@@ -505,6 +497,32 @@ def test_invalid_bodies_are_explained(server: EngineServer, case: str) -> None:
     error = response.json()["error"]
     assert response.status_code == 400 and error["type"] == "invalid_request_error"
     assert error["message"] and "Traceback" not in error["message"]
+
+
+BAD_PARAMETERS: dict[str, tuple[dict[str, Any], str]] = {
+    "reference": ({"$ref": "#/$defs/absent"}, "'#/$defs/absent' is not in the schema"),
+    "type": ({"properties": {"x": {"type": "strin"}}}, "'strin' is not a type"),
+    "pattern": ({"properties": {"x": {"type": "string", "pattern": "(("}}}, "is not a regex"),
+    "endless": ({"properties": {"x": {"$ref": "#"}}, "required": ["x"]}, "describes no text"),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("choice", ["auto", "required"])
+@pytest.mark.parametrize("case", BAD_PARAMETERS)
+def test_an_invalid_schema_of_a_tool_is_explained(
+    engine: Engine, server: EngineServer, case: str, choice: str, stream: bool
+) -> None:
+    """The model computes nothing for the request."""
+    parameters, reason = BAD_PARAMETERS[case]
+    before = engine.stats()["computed_tokens"]
+    tool = {"function": {"name": "broken", "parameters": {"type": "object"} | parameters}}
+    body = {"messages": MESSAGES, "tool_choice": choice, "stream": stream, "max_tokens": 4}
+    response = post(server, "/v1/chat/completions", body | {"tools": [*TOOLS, tool]})
+    message = response.json()["error"]["message"]
+    assert response.status_code == 400
+    assert "tool 'broken'" in message and reason in message
+    assert engine.stats()["computed_tokens"] == before
 
 
 def test_a_large_body_is_refused(server: EngineServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,13 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import lru_cache
 from typing import Any
 
 from ...engine.request.output import Output
-from ...errors import OptionError, RequestError, shown
+from ...errors import GrammarError, OptionError, RequestError, shown
+from ...grammar.compiler import compile_spec
+from ...grammar.spec import GrammarSpec, schema_text
 from ...lang.chat import ChatTemplate
 from ...lang.chat.tools import Tool, ToolCall, ToolUse, tool_use
 from ...sampling import SamplingParams
@@ -34,6 +37,7 @@ class ClientTool(Tool):
 
     Raises:
         OptionError: The name is invalid, or the parameters are no object.
+        GrammarError: The schema is invalid, unsupported, or matches no value.
     """
 
     def __init__(self, function: Function) -> None:
@@ -42,6 +46,11 @@ class ClientTool(Tool):
         if (kind := self._parameters.get("type", "object")) != "object":
             message = f"the parameters of tool {function.name!r} have the type {shown(kind)}"
             raise OptionError(message, "declare an object with a property per parameter")
+        try:
+            _check(schema_text(self._parameters))
+        except GrammarError as error:
+            message = f"the parameters of tool {function.name!r}: {error.message}"
+            raise GrammarError(message, error.hint) from error
 
     def parameters(self, definitions: str = "#/$defs") -> dict[str, Any]:
         """Return the schema, with references that begin at the parent of `definitions`."""
@@ -51,6 +60,12 @@ class ClientTool(Tool):
 
 def _run_by_the_client() -> None:
     """Represent the client's function, which is never called here."""
+
+
+@lru_cache(maxsize=256)
+def _check(schema: str) -> None:
+    """Compile a schema; the error of a call would come after the free text of an answer."""
+    compile_spec(GrammarSpec("json_schema", schema))
 
 
 def _moved(schema: Any, root: str) -> Any:
@@ -76,6 +91,7 @@ def requested_tools(body: ChatBody) -> tuple[tuple[Tool, ...], ToolUse | None]:
 
     Raises:
         OptionError: A tool is invalid or repeated, or `tool_choice` names no tool.
+        GrammarError: A schema is invalid, unsupported, or matches no value.
         RequestError: Several samples or log-probabilities with tools, or a choice without tools.
     """
     if body.tool_choice == "none" or (body.tools is None and body.tool_choice == "auto"):
