@@ -239,3 +239,29 @@ def test_a_team_that_does_not_start_leaves_no_memory(monkeypatch: pytest.MonkeyP
     with pytest.raises(OSError, match="no process"):
         team.Team(2, torch.device("cpu"), {})
     assert [ring.memory for ring in rings] == [-1]
+
+
+@pytest.mark.parametrize("function", ["posix_fallocate", "memfd_create"])
+def test_a_team_without_memory_leaves_no_file(
+    monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    """The first reservation of shared memory, or the second file, fails."""
+    original: Any = getattr(os, function)
+    folders: list[str] = []
+
+    def fail(*args: Any) -> Any:
+        if args == ("sgnb-blocks",):
+            return original(*args)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def make_folder(prefix: str) -> str:
+        folders.append(prefix)
+        return prefix
+
+    monkeypatch.setattr(os, function, fail)
+    monkeypatch.setattr(team.tempfile, "mkdtemp", make_folder)
+    before = set(os.listdir("/proc/self/fd"))
+    with pytest.raises(LostRankError, match=r"rank 0 of 2 failed: .*No space left on device"):
+        team.Team(2, torch.device("cpu"), {})
+    assert set(os.listdir("/proc/self/fd")) <= before
+    assert not folders

@@ -42,15 +42,23 @@ class RingWriter:
 
     Attributes:
         memory: File descriptor for the followers.
+
+    Raises:
+        MemoryError: No memory is left for the first places.
     """
 
     def __init__(self, readers: int, place_size: int = PLACE_SIZE) -> None:
         self.memory = unnamed_file("sgnb-steps")
+        self._read = memoryview(b"").cast("q")
         self._size = COUNTS_BYTES // 4
         self._num_places = self._place_size = self._written = 0
         self._places: Iterator[tuple[bytes, Ints]] = iter(())
-        self._extend(PLACES, place_size)
-        self._read = memoryview(mmap.mmap(self.memory, COUNTS_BYTES)).cast("q")[:readers]
+        try:
+            self._extend(PLACES, place_size)
+            self._read = memoryview(mmap.mmap(self.memory, COUNTS_BYTES)).cast("q")[:readers]
+        except BaseException:
+            self.close()
+            raise
 
     def write(self, parts: Sequence[NDArray[np.integer]], pipes: Sequence[int]) -> None:
         """Write concatenated arrays as int32, and tell the followers.

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -74,9 +74,9 @@ class Team:
 
         Raises:
             ModelError: There are too few GPUs.
-            LostRankError: A follower ended.
+            LostRankError: A follower ended, or no shared memory is left.
         """
-        self.size, self.blocks = size, unnamed_file("sgnb-blocks")
+        self.size = size
         self.failure: LostRankError | None = None
         self._failing = threading.Lock()  # a thread per follower reports
         self._failed = threading.Event()
@@ -86,17 +86,25 @@ class Team:
         devices = rank_devices(device, size)
         nccl = device.type == "cuda" and len(set(devices)) == size
 
-        self._folder = tempfile.mkdtemp(prefix="sgnb-ranks-")
-        store = os.path.join(self._folder, "addresses")
-        self._writer, self._ring = StepWriter(), RingWriter(size - 1)
+        self._writer = StepWriter()
         self._sending = threading.Lock()
         self._confirmations = Confirmations(size - 1)
         self._followers: list[subprocess.Popen[bytes]] = []
         self._pipes: list[int] = []
+        self._resources = ExitStack()
         self.group: RankGroup | None = None
         _teams.add(self)
 
         try:
+            with self.named_failures():
+                self.blocks = unnamed_file("sgnb-blocks")
+                self._resources.callback(os.close, self.blocks)
+                self._ring = RingWriter(size - 1)
+                self._resources.callback(self._ring.close)
+                self._folder = tempfile.mkdtemp(prefix="sgnb-ranks-")
+                self._resources.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            store = os.path.join(self._folder, "addresses")
+
             for rank in range(1, size):
                 start = {"rank": rank, "size": size, "store": store, "nccl": nccl}
                 start |= {"device": devices[rank], "memory": self._ring.memory}
@@ -190,11 +198,7 @@ class Team:
 
         if self.group is not None:
             self.group.close()
-        self._ring.close()
-        if self.blocks >= 0:
-            os.close(self.blocks)
-            self.blocks = -1
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._resources.close()
 
     def close_after(self, error: BaseException) -> None:
         """End the followers after a failed load. Raises LostRankError if a lost rank is the
