@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import PIL.Image
 from numpy.typing import NDArray
 from PIL.Image import Transpose
+from PIL.ImageFile import ImageFile
 
 from ..errors import MediaError
 from .array_input import on_white
@@ -118,16 +120,16 @@ def _orientation(image: PIL.Image.Image) -> Any:
 def _opened(source: EncodedMedia, formats: tuple[str, ...]) -> Iterator[PIL.Image.Image]:
     """Open a file of an allowed format, without decoding."""
     try:
-        image = PIL.Image.open(io.BytesIO(source.data), formats=formats)
-    except PIL.UnidentifiedImageError:
-        if formats == IMAGE_FORMATS:
-            message = f"{source.name} is not an image in PNG, JPEG, WebP, GIF, BMP or TIFF"
-            raise MediaError(message, "convert it to PNG") from None
-        message = f"{source.name} is not a video in GIF, WebP, APNG, MP4, WebM or AVI"
-        raise MediaError(message, "convert it to MP4, or give a list of frames") from None
+        image = _identify(source.data, formats)
     except PIL.Image.DecompressionBombError:
         message = f"{source.name} has too many pixels"
         raise MediaError(message, "scale it down first") from None
+    if image is None:
+        if formats == IMAGE_FORMATS:
+            message = f"{source.name} is not an image in PNG, JPEG, WebP, GIF, BMP or TIFF"
+            raise MediaError(message, "convert it to PNG")
+        message = f"{source.name} is not a video in GIF, WebP, APNG, MP4, WebM or AVI"
+        raise MediaError(message, "convert it to MP4, or give a list of frames")
 
     with image:
         check_size(source.name, *image.size)
@@ -135,6 +137,21 @@ def _opened(source: EncodedMedia, formats: tuple[str, ...]) -> Iterator[PIL.Imag
             hint = "save it again as a baseline JPEG or PNG"
             raise MediaError(f"{source.name} has more than {MAX_SCANS} scans", hint)
         yield image
+
+
+def _identify(data: bytes, formats: tuple[str, ...]) -> ImageFile | None:
+    """Open data of an allowed format; None for other data. `PIL.Image.open` warns of many pixels
+    before the caller can check the size."""
+    for name in formats:
+        if name not in PIL.Image.OPEN:
+            PIL.Image.init()
+        factory, accept = PIL.Image.OPEN[name]
+        if accept is None or accept(data[:16]) is True:
+            try:
+                return factory(io.BytesIO(data), "")
+            except (SyntaxError, IndexError, TypeError, struct.error):
+                continue  # Pillow's errors for data of another format
+    return None
 
 
 @contextmanager

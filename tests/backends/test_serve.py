@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -598,6 +600,52 @@ def test_a_token_of_another_type_is_refused(engine: Engine) -> None:
     token: Any = b"secret"
     with pytest.raises(OptionError, match="token=b'secret' is not allowed"):
         EngineServer(engine, token=token)
+
+
+def test_the_logging_of_the_user_stays(engine: Engine) -> None:
+    loggers = [logging.getLogger(name) for name in ("uvicorn", "uvicorn.error", "uvicorn.access")]
+    own = logging.NullHandler()
+    for logger in loggers:
+        logger.addHandler(own)
+
+    def settings() -> list[Any]:
+        return [(each.level, each.propagate, *each.handlers, *each.filters) for each in loggers]
+
+    before = settings()
+    try:
+        with EngineServer(engine) as server:
+            assert [each[:3] for each in settings()] == [each[:3] for each in before]
+            assert post(server, "/flush_cache", {}).status_code == 200
+        assert settings() == before
+    finally:
+        for logger in loggers:
+            logger.removeHandler(own)
+
+
+def test_a_server_logs_its_own_errors_only(
+    engine: Engine,
+    server: EngineServer,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Requests and mistakes of clients are no lines of a notebook."""
+    caplog.set_level(logging.DEBUG, "uvicorn")
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(b"no HTTP\r\n\r\n")
+        assert b"400" in connection.recv(1000)
+    assert post(server, "/flush_cache", {}).status_code == 200
+    assert not [each for each in caplog.records if each.name.startswith("uvicorn")]
+
+    logging.getLogger("uvicorn.error").warning("of another server")
+    assert caplog.messages[-1] == "of another server"
+
+    def fail() -> None:
+        raise RuntimeError("a mistake of sgnb")
+
+    monkeypatch.setattr(engine, "flush_cache", fail)
+    assert post(server, "/flush_cache", {}).status_code == 500
+    wait_until(lambda: "a mistake of sgnb" in caplog.text, 20)
 
 
 def test_a_port_in_use_is_refused(engine: Engine, server: EngineServer) -> None:

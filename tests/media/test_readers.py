@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import os
+import struct
+import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +238,14 @@ def test_a_closed_image_is_named() -> None:
     image = PIL.Image.open(io.BytesIO(PNG[:60]))
     with pytest.raises(MediaError, match="cannot be decoded"):
         read_image(image)
+
+
+@pytest.mark.parametrize("side", [8001, 10_000, 20_000])
+def test_an_image_with_too_many_pixels_is_refused_without_a_warning(side: int) -> None:
+    """Pillow would warn above 89 million pixels, and raise an error above 179 million."""
+    header = b"IHDR" + struct.pack(">II", side, side) + PNG[24:29]
+    data = PNG[:12] + header + struct.pack(">I", zlib.crc32(header)) + PNG[33:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(MediaError, match=f"{side}×{side} pixels, more than 64 million"):
+            read_image(data)

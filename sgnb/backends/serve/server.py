@@ -17,6 +17,8 @@ from ..any_engine import AnyEngine
 START_SECONDS = 20.0
 POLL_SECONDS = 0.02
 
+_LOGGERS = logging.getLogger("uvicorn.error"), logging.getLogger("uvicorn.access")
+
 
 class EngineServer:
     """Serves an engine on loopback until `close`. The engine stays open.
@@ -58,13 +60,14 @@ class EngineServer:
             hint = "use another port, or 0 for any"
             raise OptionError(f"port {port} cannot be used: {error}", hint) from error
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, timeout_graceful_shutdown=2
-        )
+        # uvicorn's own set-up replaces the handlers and levels of the user
+        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=2)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="sgnb-serve", daemon=True)
-        self._thread.start()
         try:
+            for logger in _LOGGERS:
+                logger.addFilter(self._is_logged)
+            self._thread.start()
             self._wait()
         except BaseException:  # an interrupt too: nobody else can close the server
             self.close()
@@ -72,6 +75,12 @@ class EngineServer:
 
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])
+
+    def _is_logged(self, record: logging.LogRecord) -> bool:
+        """Return False for records of this server, except errors of sgnb before `close`."""
+        if threading.current_thread() is not self._thread:
+            return True
+        return record.levelno >= logging.ERROR and not self._server.should_exit
 
     def _wait(self) -> None:
         """Wait until the server answers."""
@@ -85,14 +94,13 @@ class EngineServer:
 
     def close(self) -> None:
         """End the server and its requests. Idempotent."""
-        logger = logging.getLogger("uvicorn.error")
-        logger.addFilter(_silent)  # ended requests are no errors
+        self._server.should_exit = True
         try:
-            self._server.should_exit = True
-            if threading.current_thread() is not self._thread:
+            if self._thread.is_alive() and threading.current_thread() is not self._thread:
                 self._thread.join(10.0)
         finally:
-            logger.removeFilter(_silent)
+            for logger in _LOGGERS:
+                logger.removeFilter(self._is_logged)
         self._socket.close()
 
     def __enter__(self) -> EngineServer:
@@ -103,7 +111,3 @@ class EngineServer:
 
     def __repr__(self) -> str:
         return f"<EngineServer {self.url}/v1, api_key={self.token!r}>"
-
-
-def _silent(record: logging.LogRecord) -> bool:
-    return False
