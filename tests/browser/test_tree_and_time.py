@@ -6,14 +6,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from sgnb.events import (
-    BranchPaused,
-    BranchResumed,
     BranchStarted,
     ComparisonDone,
     EventLog,
@@ -23,7 +20,7 @@ from sgnb.events import (
     VariantRan,
 )
 from sgnb.viz import VIEWS, Feed, Trees
-from sgnb.viz.live.widget import module, standalone, style
+from sgnb.viz.live.widget import standalone
 from tests.browser.lab import Lab, Notebook
 from tests.browser.pages import (
     CANVAS,
@@ -282,92 +279,6 @@ def test_an_answer_of_the_kernel_is_kept_after_the_run(page: Page) -> None:
     page.locator(TREE).focus()
     page.keyboard.press("ArrowUp")
     expect(buttons).to_have_text(["unpin", "evict"])
-
-
-def show_live(page: Page, lines: list[str], **options: bool) -> None:
-    """Show the widget of a kernel that never answers by itself. `window.receive(from, text)` gives
-    further records to the page, `window.answer(id, text)` the answer to a request."""
-    records = {"from": 0, "lines": "\n".join(lines), "live": True, "reported": False}
-    values: dict[str, Any] = {"records": records, "uid": "one", "run": "", "views": ["tree"]}
-    values |= {"controls": False, "steps": False, "edits": False, "batch": False}
-    values |= {"hint": "", "reruns": [], **options}
-    page.set_content(f"""<style>{style()}</style><main></main><script type="module">{module()}
-        const values = {json.dumps(values)}, handlers = {{}}, none = () => {{}};
-        const on = (name, handler) => {{ handlers[name] = handler; }};
-        const model = {{ get: (name) => values[name], on, off: none, set: none, send: none }};
-        const shown = widget();
-        shown.initialize({{ model }});
-        shown.render({{ model, el: document.querySelector("main") }});
-        window.receive = (from, text) =>
-            handlers["msg:custom"]({{ from }}, [new TextEncoder().encode(text)]);
-        window.answer = (id, text) => handlers["msg:custom"]({{ answer: id, text, failed: false }});
-    </script>""")
-
-
-def test_a_late_answer_replaces_the_report_of_its_absence(page: Page) -> None:
-    log = EventLog()
-    engine = WordEngine(log)
-    engine.insert(engine.encode("a text"))
-    feed = Feed(Trees(), 0.0)
-    feed.push(list(log.read().records), 0)
-    show_live(page, feed.lines, controls=True)
-    page.locator(TREE).click(position={"x": 8, "y": 8})
-    page.locator(".sgnb-actions button").filter(has_text="pin").click()
-    inspector = page.locator(".sgnb-inspector")
-    expect(inspector).to_contain_text("no answer from the kernel")
-    expect(inspector).to_contain_text("reload the page")
-    page.evaluate("window.answer(1, '2 tokens are kept')")
-    expect(inspector).to_contain_text("2 tokens are kept")
-    expect(inspector).not_to_contain_text("no answer from the kernel")
-
-
-def show_steps(page: Page, *events: BranchPaused | BranchResumed) -> list[str]:
-    """Show a run with stepping but for the last two events of its branch. Return all records."""
-    log = EventLog()
-    log.emit(RunStarted("r1", "small", "", 1))
-    log.emit(BranchStarted("r1", "0", "", ""))
-    for event in events:
-        log.emit(event)
-    feed = Feed(Trees(), 0.0)
-    feed.push(log.read().records, 0)
-    show_live(page, feed.lines[:-2], steps=True)
-    return list(feed.lines)
-
-
-def test_a_stop_or_an_answer_replaces_the_report_of_a_late_answer(page: Page) -> None:
-    first, last = BranchPaused("r1", "0", "text 'a'"), BranchPaused("r1", "0", "gen 'b'")
-    lines = show_steps(page, first, BranchResumed("r1", "0"), last)
-    words = page.locator(".sgnb-stepper [role=status]")
-    expect(words).to_have_text("paused before text 'a' [0]")
-    page.get_by_role("button", name="token", exact=True).click()
-    expect(words).to_contain_text("no answer from the kernel")
-    page.evaluate("window.answer(1, '')")
-    expect(words).to_have_text("paused before text 'a' [0]")
-    page.get_by_role("button", name="token", exact=True).click()
-    expect(words).to_contain_text("no answer from the kernel")
-    page.evaluate(
-        "([from, text]) => window.receive(from, text)",
-        [len(lines) - 2, "\n".join(lines[-2:])],
-    )
-    expect(words).to_have_text("paused before gen 'b' [0]")
-
-
-def test_urgent_drawings_cancel_no_other_timer(page: Page) -> None:
-    """Numbers of frames and of timers overlap, in the whole page."""
-    first, last = BranchPaused("r1", "0", "text 'a'"), BranchPaused("r1", "0", "gen 'b'")
-    lines = show_steps(page, first, last)
-    page.evaluate(
-        """([from, lines]) => {
-        const frame = window.requestAnimationFrame, clear = window.clearTimeout;
-        window.__cancelled = [];
-        window.requestAnimationFrame = (draw) => 1e6 + frame(draw);
-        window.clearTimeout = (timer) => { window.__cancelled.push(timer); clear(timer); };
-        lines.forEach((line, i) => window.receive(from + i, line));
-    }""",
-        [len(lines) - 2, lines[-2:]],
-    )
-    expect(page.locator(".sgnb-stepper [role=status]")).to_have_text("paused before gen 'b' [0]")
-    assert all((timer or 0) < 1e6 for timer in page.evaluate("window.__cancelled"))
 
 
 def test_an_empty_cache_says_so(page: Page) -> None:

@@ -150,8 +150,7 @@ function newDashboard(host, store, options) {
     paintActions(own);
     editor.paint(state, pinned);
     const found = describe(selection?.node === undefined ? state : own, selection);
-    if (found && selection.node !== undefined && selection.node === answer?.node)
-      found.facts.push(["kernel", answer.text]);
+    if (found && answers.has(selection.node)) found.facts.push(["kernel", answers.get(selection.node).text]);
     if (JSON.stringify(found) === said) return;
     said = JSON.stringify(found);
     if (!found) inspector.replaceChildren(el("span", "sgnb-label sgnb-hint", isBare(store.state) ? STATE_HINT : HINT));
@@ -198,7 +197,7 @@ function newDashboard(host, store, options) {
     actions.style.visibility = hovered && hovered.node !== pinned?.node ? "hidden" : "";
   }
   // Actions on the selected node: [name, title, function].
-  let answer = null;
+  const answers = new Map(); // by node: words about the last request; an earlier request has no place any more
   const pinnedSince = new Map(); // by node: pinned state after the last record
   function actionsOf(state, id) {
     if (id === undefined || !state.nodes.has(id)) return [];
@@ -216,8 +215,10 @@ function newDashboard(host, store, options) {
     return [...cache, ...(panel?.actions?.(id) ?? [])]; // folding comes last, because the action depends on children
   }
   async function askKernel(action, node) {
+    const own = {};
+    answers.set(node, own);
     const say = (text) => {
-      answer = { node, text: visible(text) };
+      own.text = visible(text);
       select();
     };
     say(`${action} requested; a running cell may finish first`);

@@ -28,8 +28,9 @@ function newStepper(store, steer, { seek, show }) {
   }
   async function act(action) {
     const before = shown;
-    const { text, failed } = await steer(action, (report) => shown === before && say(report));
-    say(failed ? text : "");
+    const sayInTime = (words) => shown === before && say(words); // later, the run has moved
+    const { text, failed } = await steer(action, sayInTime);
+    sayInTime(failed ? text : "");
   }
   // Show the moment of the stop before the shown stop.
   function back(state, run) {
