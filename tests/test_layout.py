@@ -75,6 +75,8 @@ ALLOWED = {
     "backends": {
         "part_order",
         "shared_file",
+        "latch",
+        "whole_import",
         "codec",
         "models",
         "errors",

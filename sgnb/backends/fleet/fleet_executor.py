@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import random
+import re
 import threading
 import time
 import weakref
@@ -235,7 +236,7 @@ def read_replicas(replicas: int | tuple[int, int], on: str) -> tuple[int, int]:
     if not plain or not 1 <= bounds[0] <= bounds[1] <= MAX_REPLICAS:
         hint = f"replicas is a number from 1 to {MAX_REPLICAS:,}, or a pair (minimum, maximum)"
         raise OptionError(f"replicas={shown(replicas)} is not allowed", hint)
-    if not isinstance(on, str) or not (on in PLACES or on.startswith("ray://")):
+    if not isinstance(on, str) or not (on in PLACES or re.fullmatch(r"ray://\S+", on)):
         hint = f"write on={' or '.join(map(repr, PLACES))}, or 'ray://HOST:PORT'"
         raise OptionError(f"on={shown(on)} is not allowed", hint)
     return bounds

@@ -13,10 +13,11 @@ from contextlib import ExitStack
 from typing import Any
 
 from ...engine.options import EngineOptions
-from ...errors import EngineError, OptionError
+from ...errors import EngineError
 from ..any_engine import AnyEngine
 from ..remote.registry import connect, listen, tokenizer_source
 from ..remote.remote_engine import RemoteEngine
+from .ray_connection import RayConnection
 
 START_SECONDS = 600.0
 """Time in which an actor must be placed and load its model."""
@@ -47,35 +48,38 @@ class HostActor:
 
 
 class RayHosts:
-    """Actors with an engine each: a `WorkerSource`. `close` ends the actors, and Ray if this object
-    started Ray.
+    """Actors with an engine each: a `WorkerSource`. `close` ends the actors.
 
     Args:
         model: Folder, hub id, or name of a bundled model; readable on each machine of the cluster.
         options: Options of `Engine`.
         replicas: Number of actors to place at once; `start` connects to each.
-        address: Address of a cluster, such as "ray://head:10001"; "" for a running cluster of this
-            machine, otherwise a new one.
+        address: See `RayConnection`.
 
     Raises:
-        OptionError: Ray is not installed.
-        EngineError: The cluster has too little room.
+        OptionError: An option is invalid, or Ray is not installed or connected to another cluster.
+        EngineError: The cluster cannot be reached, or has too little room.
     """
 
     def __init__(
         self, model: str, options: Mapping[str, Any], replicas: int, address: str = ""
     ) -> None:
+        ranks = EngineOptions.make(dict(options)).tensor_parallel
         self._model, self._options = model, dict(options)
-        self._ray = _import_ray()
-        self._owned, self._guard, self._closed = ExitStack(), threading.Lock(), False
+        self._guard, self._closed = threading.Lock(), False
+        self._living: set[Any] = set()  # all actors
         self._placed: list[Any] = []  # actors that load the model, for `start`
         self._actors: dict[AnyEngine, Any] = {}
-        with ExitStack() as opened:
-            self._connect(address, opened)
-            self._resources = self._actor_resources()
+        self._connection = RayConnection(address)
+        self._ray = self._connection.ray
+        try:
+            self._resources = self._actor_resources(ranks)
             self._check_room(replicas)
-            self._placed = [self._new_actor() for _ in range(replicas)]
-            self._owned = opened.pop_all()
+            for _ in range(replicas):
+                self._placed.append(self._new_actor())
+        except BaseException:
+            self.close()
+            raise
 
     def start(self, worker: int) -> RemoteEngine:
         """See `WorkerSource`.
@@ -87,24 +91,28 @@ class RayHosts:
         with self._guard:
             self._check_open(name)
             if not self._placed:
-                self._check_room(len(self._actors) + 1)
+                self._check_room(len(self._living) + 1)
             actor = self._placed.pop() if self._placed else self._new_actor()
-        address, token = self._endpoint(actor, name)
-        engine = RemoteEngine(connect(address, name), token, name)
-        with self._guard:
-            if not self._closed:
-                self._actors[engine] = actor
-                return engine
-        engine.close()
-        raise _ended(name)
+        try:
+            address, token = self._endpoint(actor, name)
+            engine = RemoteEngine(connect(address, name), token, name)
+            with self._guard:
+                if not self._closed:
+                    self._actors[engine] = actor
+                    return engine
+            engine.close()
+            raise _ended(name)
+        except BaseException:  # a waiting actor would take resources later
+            self._kill(actor)
+            raise
 
     def stop(self, engine: AnyEngine) -> None:
         """See `WorkerSource`."""
         engine.close()
         with self._guard:
             actor = self._actors.pop(engine, None)
-            if actor is not None and not self._closed:
-                self._ray.kill(actor)
+        if actor is not None:
+            self._kill(actor)
 
     def close(self) -> None:
         """End the actors. Idempotent."""
@@ -112,18 +120,24 @@ class RayHosts:
             if self._closed:
                 return
             self._closed = True
+        with ExitStack() as closing:  # in reverse; an error of one end prevents no further end
+            closing.callback(self._connection.close)
+            for actor in list(self._living):
+                closing.callback(self._kill, actor)
             for engine in self._actors:
-                engine.close()
-            for actor in (*self._actors.values(), *self._placed):
-                self._ray.kill(actor)
-            self._owned.close()
+                closing.callback(engine.close)
 
     def _new_actor(self) -> Any:
-        return (
-            self._ray.remote(HostActor)
-            .options(**self._resources)
-            .remote(self._model, self._options)
-        )
+        remote = self._ray.remote(HostActor).options(**self._resources)
+        actor = remote.remote(self._model, self._options)
+        self._living.add(actor)
+        return actor
+
+    def _kill(self, actor: Any) -> None:
+        with self._guard:
+            self._living.discard(actor)
+            if self._connection.is_open:
+                self._ray.kill(actor)
 
     def _endpoint(self, actor: Any, name: str) -> tuple[str, str]:
         """Wait for an actor, and return the address and the token of its host."""
@@ -141,41 +155,16 @@ class RayHosts:
                     message = f"{name} did not start within {START_SECONDS:g} s"
                     raise EngineError(message, hint) from error
             except self._ray.exceptions.RayError as error:
-                cause = getattr(error, "cause", None) or error
-                message = f"{name} did not start: {str(cause).strip().splitlines()[-1]}"
-                raise EngineError(message, "ray logs has the output of the actor") from error
+                reason, hint = _last_line(str(getattr(error, "cause", None) or error))
+                raise EngineError(f"{name} did not start: {reason}", hint) from error
 
     def _check_open(self, name: str) -> None:
-        """Raise EngineError after `close`: a call after the end of Ray starts Ray again."""
-        if self._closed:
+        """Raise EngineError after `close`, and after the end of Ray: a call would start Ray."""
+        if self._closed or not self._connection.is_open:
             raise _ended(name)
 
-    def _connect(self, address: str, opened: ExitStack) -> None:
-        """Connect to a cluster, or start Ray on this machine."""
-        if self._ray.is_initialized():
-            return
-        quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
-        try:
-            self._ray.init(address=address or "auto", **quiet)
-        except ConnectionError as error:
-            if address:
-                message = f"no Ray cluster at {address}: {error}"
-                raise EngineError(message, "start one: ray start --head") from error
-            self._start_ray(quiet)
-        opened.callback(self._ray.shutdown)
-
-    def _start_ray(self, quiet: Mapping[str, Any]) -> None:
-        """Start Ray on this machine. Ray gives its processes 30 s, which a busy machine exceeds."""
-        try:
-            self._ray.init(include_dashboard=False, **quiet)
-        except Exception as error:
-            self._ray.shutdown()
-            hint = "load the fleet again, or start a cluster before: ray start --head"
-            raise EngineError(f"Ray did not start on this machine: {error}", hint) from error
-
-    def _actor_resources(self) -> dict[str, float]:
+    def _actor_resources(self, ranks: int) -> dict[str, float]:
         """Return the resources of an actor: a GPU per rank if the cluster has GPUs."""
-        ranks = EngineOptions.make(self._options).tensor_parallel
         has_gpus = self._ray.cluster_resources().get("GPU", 0) > 0
         gpus = ranks if has_gpus and self._options.get("device") != "cpu" else 0
         return {"num_cpus": 1, "num_gpus": gpus}
@@ -195,20 +184,10 @@ def _ended(name: str) -> EngineError:
     return EngineError(f"{name} has ended", "load the fleet again")
 
 
-def _import_ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no reports to Ray's makers
-    for name, value in {
-        "raylet_start_wait_time_s": "180",  # a busy machine is slow
-        "agent_register_timeout_ms": "150000",
-        "worker_niceness": "0",  # otherwise other processes of the machine go first
-    }.items():
-        os.environ.setdefault(f"RAY_{name}", value)
-    try:
-        import ray
-    except ImportError:
-        hint = "install it: pip install 'sgnb[scale]'"
-        raise OptionError("on='ray' needs the package ray", hint) from None
-    return ray
+def _last_line(text: str) -> tuple[str, str]:
+    """Return the last line of a traceback, and the hint below for an error of sgnb."""
+    text, _, hint = text.strip().partition("\n  hint: ")
+    return text.splitlines()[-1], hint.splitlines()[0] if hint else "ray logs has the output"
 
 
 def _own_address() -> str:
