@@ -35,7 +35,7 @@ class VllmServer:
             "skip_tokenizer_init": not tokenizer,
             "enable_prefix_caching": True,
             "gpu_memory_utilization": 0.9,
-            "structured_outputs_config": {"disable_any_whitespace": True},
+            "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
         }
         self._llm = vllm.LLM(model=str(folder), **(settings | options))
         self._used = 0

@@ -26,7 +26,7 @@ def allocate_pinned(device: torch.device, size: int) -> Bytes:
     # Whole pages: CUDA refuses a copy of other memory that begins on a pinned page and ends behind.
     pages = -(-size // PAGESIZE) * PAGESIZE
     memory = allocate(pages + PAGESIZE)
-    memory.fill(0)
+    memory[::PAGESIZE] = 0
     begin = -memory.ctypes.data % PAGESIZE
     pinned = memory[begin : begin + pages]
     pin(device, pinned)
