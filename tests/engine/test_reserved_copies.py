@@ -151,6 +151,25 @@ def test_memory_is_allocated_ahead_from_a_half_full_pool(monkeypatch: pytest.Mon
     assert totals == [0, 6, 24], "24 places for 22 blocks of cached tokens"
 
 
+def test_memory_is_allocated_ahead_after_a_thread_could_not_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    setting = Setting(2, ("host",))
+    store = use_host_blocks(setting, 40)
+    computed(setting, setting.tokens(SLOTS - 20))
+    with ThreadPoolExecutor(1) as grower:
+        monkeypatch.setattr(setting.tiers.copies, "_grower", grower)
+        with monkeypatch.context() as patched:
+            patched.setattr(grower, "submit", fail_to_start)
+            setting.tiers.stepped()
+        setting.tiers.stepped()
+    assert store.total == 40
+
+
+def fail_to_start(*args: Any) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 def test_arenas_are_allocated_until_enough_blocks_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "ARENA_BYTES", 2 * SIZE)
     store = HostBlocks(5 * SIZE, UNIT, allocate)

@@ -137,9 +137,11 @@ class BlockCopies:
             finally:
                 self._is_growing = False
 
-        with suppress(RuntimeError):  # no thread can start
-            self._is_growing = True
+        self._is_growing = True
+        try:
             self._grower.submit(guarded, grow)
+        except RuntimeError:  # no thread can start
+            self._is_growing = False
 
     def idle(self) -> None:
         """Return host memory that the machine lacks, and copy prefixes to the disk, if due."""
