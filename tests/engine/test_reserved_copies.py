@@ -83,6 +83,8 @@ def test_loaded_blocks_are_cached_until_their_eviction() -> None:
         work_all(setting)
     assert len(store._cached) == 500 // BLOCK
     setting.tiers.forget(request)
+    setting.tiers.copies.write_idle()
+    assert len(store._cached) == 500 // BLOCK, "the pool has the blocks still"
     offer_all(setting)
     assert not store._cached
 

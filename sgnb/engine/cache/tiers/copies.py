@@ -179,7 +179,7 @@ class BlockCopies:
                 self.note_change()
                 break
             self._tried.add(node.id)  # a failed copy is not repeated at once
-            self._keep([node])
+            self._keep([node], evicted=False)
             if time.monotonic() > end:  # go on after the next command
                 self._due = self._due or end
                 break
@@ -206,20 +206,20 @@ class BlockCopies:
     def keep(self, nodes: Sequence[RadixNode]) -> None:
         """Copy the blocks of evicted nodes before their slots are used again."""
         if self._is_current(False):
-            self._keep(nodes)
+            self._keep(nodes, evicted=True)
 
-    def _keep(self, nodes: Sequence[RadixNode]) -> None:
+    def _keep(self, nodes: Sequence[RadixNode], evicted: bool) -> None:
         for node in nodes:
             if self._is_for_disk(node):
                 guarded(partial(self._copy_to_disk, node))
-        guarded(partial(self._copy_to_host, nodes))
+        guarded(partial(self._copy_to_host, nodes, evicted))
 
-    def _copy_to_host(self, nodes: Sequence[RadixNode]) -> None:
-        """Copy nodes to host memory, all with one read."""
+    def _copy_to_host(self, nodes: Sequence[RadixNode], evicted: bool) -> None:
+        """Copy nodes to host memory, all with one read. evicted: the KV pool loses the nodes."""
         host, has_states = self._prefixes.blocks("host"), self._states is not None
         if has_states:
             nodes = [node for node in nodes if self._has_states(node)]
-        if not host or not self._copy(nodes, host, has_states):
+        if not host or not self._copy(nodes, host, has_states, evicted):
             return
         for node in nodes:
             self._cache.tree.mark_copied(node)
@@ -237,7 +237,13 @@ class BlockCopies:
             self._copied.add(node.id)
             self._copy_states(node, self._prefixes.states("disk"))
 
-    def _copy(self, nodes: Sequence[RadixNode], stores: Sequence[BlockStore], whole: bool) -> bool:
+    def _copy(
+        self,
+        nodes: Sequence[RadixNode],
+        stores: Sequence[BlockStore],
+        whole: bool,
+        evicted: bool = False,
+    ) -> bool:
         """Copy the blocks that end in nodes to the stores without them, the first blocks of a node
         first. Returns False if copies are missing.
 
@@ -245,8 +251,9 @@ class BlockCopies:
             nodes: Nodes with content.
             stores: The stores.
             whole: Copy the blocks of all nodes on the paths, too.
+            evicted: The KV pool loses the nodes.
         """
-        blocks = [block for node in nodes for block in self._missing(node, stores, whole)]
+        blocks = [block for node in nodes for block in self._missing(node, stores, whole, evicted)]
         dropped = blocks[self._writer.submit(blocks, self._transfer) :]
         if dropped:
             self.counts["dropped_blocks"] += len(dropped)
@@ -257,7 +264,7 @@ class BlockCopies:
         return not dropped
 
     def _missing(
-        self, node: RadixNode, stores: Sequence[BlockStore], whole: bool
+        self, node: RadixNode, stores: Sequence[BlockStore], whole: bool, evicted: bool
     ) -> Sequence[NodeBlock]:
         """Return the blocks to copy, and report the present copies; see `_copy`."""
         prompt = self._read(node)
@@ -276,7 +283,8 @@ class BlockCopies:
             absent = {block.key for block in blocks if store in block.stores}
             present = [key for key in prompt.keys[begin // BLOCK + 1 :] if key not in absent]
             self._journal.change(store.name, STORED, present)
-            store.mark(present, cached=False)
+            if evicted:
+                store.mark(present, cached=False)
             if store.name == "disk":
                 self._note_items(prompt)
         return blocks
