@@ -329,6 +329,25 @@ def test_memory_returns_after_close_with_the_last_copy() -> None:
     assert os.fstat(pools.ranks.blocks).st_blocks == 0
 
 
+def test_a_failed_copy_of_rank_0_ends_after_the_copies_of_the_followers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pools = Pools(3, host_bytes=1 << 20)
+    slots = np.arange(BLOCK, dtype=np.int32)
+    pools.step(slots, 5)
+    place = pools.transfer.allocate(pools.transfer.block_bytes).reshape(BLOCK, -1)
+    place.fill(0)
+
+    def fail(*args: Any) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(pools.transfer._own, "read", fail)
+    with pytest.raises(torch.OutOfMemoryError):
+        pools.transfer.read(slots, [place])
+    own, followers = np.split(place.ravel(), [BLOCK * UNIT])
+    assert not own.any() and followers.all()
+
+
 def test_memory_that_cannot_be_mapped_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sgnb.engine.cache.tiers.host.ARENA_BYTES", 1 << 46)
     with pytest.raises(OptionError, match=r"for 2 ranks cannot be mapped.*\n.*smaller host_cache"):

@@ -71,7 +71,11 @@ class RankTransfer(Transfer):
             return None
         numbers = self._numbers(blocks)
         confirm = self._ranks.ask(CopyCommand(CopyKind.READ, numbers, ids))
-        wait = self._own.read(ids, self._memory.parts(numbers, 0))
+        try:
+            wait = self._own.read(ids, self._memory.parts(numbers, 0))
+        except BaseException:
+            confirm()  # the caller gives up the places, which the followers fill
+            raise
 
         def finish() -> ReadBlocks:
             finite = wait().finite
