@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -137,6 +138,59 @@ def test_a_copy_that_cannot_start_gives_its_memory_back(monkeypatch: pytest.Monk
     assert store.moving == 300 // BLOCK
     work_all(setting)
     assert (store.stored, store.moving) == (300 // BLOCK, 0)
+
+
+def test_work_left_in_the_queue_of_a_failed_start_has_no_effect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    setting = Setting(2, ("host",))
+    store, copies = use_host_blocks(setting, 20), setting.tiers.copies
+    store.grow(1)
+    computed(setting, setting.tokens(300))
+    submit = copies._thread.submit
+
+    def queue_and_fail(*args: Any) -> None:
+        submit(*args)
+        fail_to_start()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(copies._thread, "submit", queue_and_fail)
+        offer_all(setting)
+    offer_all(setting)
+    assert store.moving == 300 // BLOCK
+    work_all(setting)
+    assert (store.stored, store.moving) == (300 // BLOCK, 0)
+    assert not copies.pending._counts and copies.pending.num_bytes == 0
+
+
+def test_the_end_waits_for_copies_before_their_memory_is_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    setting = Setting(2, ("host",))
+    monkeypatch.setattr(host, "ARENA_BYTES", BLOCK * setting.kv.unit_bytes)
+    freed, freed_at_wait = list[int](), list[int]()
+
+    def allocate_counted(size: int) -> Bytes:
+        memory = allocate(size)
+        weakref.finalize(memory, freed.append, size)
+        return memory
+
+    store = use_host_blocks(setting, 4)
+    monkeypatch.setattr(store, "_allocate", allocate_counted)
+    store.grow(4)
+    computed(setting, setting.tokens(300))
+    may_end = threading.Event()
+    with ThreadPoolExecutor(1) as writer:
+        monkeypatch.setattr(setting.tiers.copies._writer, "_thread", writer)
+        monkeypatch.setattr(setting.tiers.copies, "_thread", writer)
+        writer.submit(may_end.wait, 30)
+        offer_all(setting)
+        assert store.moving == 4
+        own: Any = setting.tiers._transfer
+        monkeypatch.setattr(own, "close", lambda: freed_at_wait.append(len(freed)))
+        setting.tiers.close()
+        may_end.set()
+    assert freed_at_wait == [0] and len(freed) == 4
 
 
 def test_memory_is_allocated_ahead_from_a_half_full_pool(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -97,9 +98,11 @@ class CopyWriter:
         content = transfer.read(units, [place.data for place in reserved])
         if content is None:
             return False
+        given_up, flushes = threading.Event(), self._flushes
         try:
-            self._thread.submit(self._write, self._flushes, content, blocks, reserved, size)
+            self._thread.submit(self._write, given_up, flushes, content, blocks, reserved, size)
         except RuntimeError:  # also if the interpreter ends
+            given_up.set()  # a thread that starts later finds the work in the queue
             content()  # the places are given up
             return False
 
@@ -109,6 +112,7 @@ class CopyWriter:
 
     def _write(
         self,
+        given_up: threading.Event,
         flushes: int,
         content: Callable[[], ReadBlocks],
         blocks: Sequence[NodeBlock],
@@ -116,6 +120,8 @@ class CopyWriter:
         size: int,
     ) -> None:
         """Write copies to their stores, on the writer's thread."""
+        if given_up.is_set():
+            return
         stored = [False] * len(blocks)
         try:
             rows, flags = content()

@@ -206,9 +206,10 @@ class CacheTiers:
         """End all work and return the memory."""
         self._cancel_all("closed")
         self._readers.shutdown(wait=False, cancel_futures=True)
-        self.copies.close()
+        # Before the queued copies are dropped: their places may be the last references to an arena.
         for transfer in filter(None, (self._transfer, self._states)):
             transfer.close()
+        self.copies.close()
         self.prefixes.close()
 
     def statistics(self) -> dict[str, int]:
