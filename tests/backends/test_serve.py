@@ -26,7 +26,7 @@ from sgnb.backends.serve.server import EngineServer
 from sgnb.backends.serve.tool_answers import ClientTool
 from sgnb.backends.template_reader import chat_template
 from sgnb.engine import Engine
-from sgnb.errors import OptionError
+from sgnb.errors import GrammarError, OptionError
 from sgnb.events import RequestFinished
 from sgnb.lang.chat import PLAIN
 from sgnb.media import png
@@ -159,6 +159,7 @@ def test_references_in_the_schema_of_a_tool_move_with_the_schema() -> None:
     }
     tool = ClientTool(Function("a", parameters=schema))
     assert tool.parameters("#/$defs/a/$defs") == {
+        "type": "object",
         "properties": {
             "const": {"$ref": "#/$defs/a/$defs/City"},
             "near": {"$ref": "#city"},
@@ -190,6 +191,14 @@ def test_a_tool_without_parameters(server: EngineServer, parameters: dict[str, A
     [choice] = post(server, "/v1/chat/completions", body).json()["choices"]
     [call] = choice["message"]["tool_calls"]
     assert call["function"] == {"name": "now", "arguments": "{}"}
+
+
+def test_arguments_are_an_object_without_a_type_in_the_schema() -> None:
+    tool = ClientTool(Function("a", parameters={"properties": {"b": {"type": "integer"}}}))
+    assert tool.parameters()["type"] == "object"
+    for schema in ({"const": 5}, {"enum": [1, "x"]}, {"anyOf": [{"type": "string"}]}):
+        with pytest.raises(GrammarError, match=r"of tool 'a': no JSON value"):
+            ClientTool(Function("a", parameters=schema))
 
 
 @pytest.mark.parametrize("parallel", [False, pytest.param(True, marks=pytest.mark.slow)])

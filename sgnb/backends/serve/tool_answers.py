@@ -42,8 +42,9 @@ class ClientTool(Tool):
 
     def __init__(self, function: Function) -> None:
         super().__init__(_run_by_the_client, function.name, function.description)
-        self._parameters = function.parameters or {"type": "object", "additionalProperties": False}
-        if (kind := self._parameters.get("type", "object")) != "object":
+        parameters = function.parameters or {"additionalProperties": False}
+        self._parameters = {"type": "object"} | parameters  # arguments are an object
+        if (kind := self._parameters["type"]) != "object":
             message = f"the parameters of tool {function.name!r} have the type {shown(kind)}"
             raise OptionError(message, "declare an object with a property per parameter")
         try:
