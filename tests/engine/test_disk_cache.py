@@ -21,7 +21,7 @@ from sgnb import models
 from sgnb.engine import Engine
 from sgnb.engine.cache.sequence import SHARED, CacheScope
 from sgnb.errors import OptionError, SgnbWarning
-from sgnb.events import PrefixLoaded
+from sgnb.events import PrefixLoaded, TiersStarted
 from sgnb.sampling import SamplingParams
 
 DOCUMENT = "The harbour master wrote down each ship, its cargo and the hour. " * 40
@@ -151,6 +151,13 @@ def test_host_memory_keeps_what_the_pool_evicts() -> None:
         tiny.flush_cache()
         loaded = tiny.stats()["loaded_tokens"]
         assert answer(tiny) == exact and tiny.stats()["loaded_tokens"] == loaded
+
+
+def test_host_memory_beyond_the_machine() -> None:
+    with Engine("tiny", max_total_tokens=1024, host_cache=2.0**53) as tiny:
+        events = [record.event for record in tiny.log.read().records]
+        [started] = [event for event in events if isinstance(event, TiersStarted)]
+        assert 0 < started.host_bytes < 2**53
 
 
 def test_close_and_abort_during_a_load(

@@ -90,7 +90,10 @@ def make_tiers(
     if disk is None and host_cache is None:
         return None
 
-    host_bytes = None if host_cache is None else int(host_cache * GIB)
+    host_bytes = None
+    if host_cache is not None:  # a store has a list of all arenas
+        machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        host_bytes = min(int(host_cache * GIB), machine_bytes)
     payloads = make_payloads(cache, kv, states, ranks, host_bytes, disk is not None)
     sizes = [size for size in (host_bytes, None if disk is None else disk[1]) if size is not None]
     fault = _find_fault(cache, model, min(sizes), payloads)
