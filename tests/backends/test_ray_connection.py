@@ -119,6 +119,22 @@ def test_a_later_ray_of_the_user_stays(ray: FakeRay) -> None:
     assert ray.session == 2
 
 
+def test_an_interrupt_after_the_start_ends_ray(
+    ray: FakeRay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_of = ray_connection._session_of
+
+    def interrupt(module: Any) -> tuple[str, str]:
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        return session_of(module)
+
+    monkeypatch.setattr(ray_connection, "_session_of", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        RayConnection("")
+    wait_until(lambda: ray.session is None)
+
+
 def test_a_second_cluster_is_refused(ray: FakeRay) -> None:
     ray.init()
     with pytest.raises(OptionError, match=r"on='ray://a:1' is not possible.*\n.*ray.shutdown\(\)"):

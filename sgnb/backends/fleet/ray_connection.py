@@ -37,15 +37,16 @@ class RayConnection:
         self.ray = _import_ray()
         self._closing, self._closed = threading.Lock(), False
         self._owner = _join_owner(self.ray, address)
-        if self._owner is not None:
-            try:
+        try:
+            if self._owner is not None:
                 self._owner.opened.wait()
-            except BaseException:
+                if self._owner.error is not None:
+                    raise self._owner.error
+            self._session = _session_of(self.ray)
+        except BaseException:
+            if self._owner is not None:
                 self._owner.leave()
-                raise
-            if self._owner.error is not None:
-                raise self._owner.error
-        self._session = _session_of(self.ray)
+            raise
 
     @property
     def is_open(self) -> bool:
