@@ -116,6 +116,7 @@ def show_steps(page: Page, *events: BranchPaused | BranchResumed) -> list[str]:
     return list(feed.lines)
 
 
+@pytest.mark.slow
 def test_a_stop_or_an_answer_replaces_the_report_of_a_late_answer(page: Page) -> None:
     first, last = BranchPaused("r1", "0", "text 'a'"), BranchPaused("r1", "0", "gen 'b'")
     lines = show_steps(page, first, BranchResumed("r1", "0"), last)
