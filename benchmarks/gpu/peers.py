@@ -61,13 +61,19 @@ def main() -> int:
 def run_peer(arguments: list[str], site: str | None, cold: bool) -> int:
     """This module once more, in an environment for the peer. cold: nothing that was compiled before
     can be found."""
-    paths = [path for path in (site, str(ROOT), os.environ.get("PYTHONPATH")) if path]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "HF_HUB_OFFLINE": "1"}
+    environment = peer_environment(site)
     command = [sys.executable, "-m", "benchmarks.gpu.peers", *arguments, "--inside"]
     with tempfile.TemporaryDirectory() as folder:
         if cold:
             environment |= cold_environment(folder)
         return subprocess.run(command, env=environment, cwd=ROOT, check=False).returncode
+
+
+def peer_environment(site: str | None) -> dict[str, str]:
+    """Return variables of a process that imports the packages of a folder first, and downloads
+    nothing."""
+    paths = [path for path in (site, str(ROOT), os.environ.get("PYTHONPATH")) if path]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "HF_HUB_OFFLINE": "1"}
 
 
 def _inside(arguments: argparse.Namespace) -> int:

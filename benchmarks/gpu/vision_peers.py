@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -23,8 +22,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-ROOT = Path(__file__).parents[2]
-FAMILIES = ("llava", "qwen2_5_vl")
+from .peers import ROOT, peer_environment
+
+ARCHITECTURES = {
+    "llava": "LlavaForConditionalGeneration",
+    "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
+}
 WORK = "work.json"
 """Name of the file in a model folder with the sizes of the workload."""
 
@@ -40,7 +43,7 @@ WORDS = 2000
 
 def write_folder(folder: Path, family: str, peer: str, toy: bool = False) -> None:
     """Write a model folder for a peer: configuration, processor, tokenizer and workload."""
-    from . import vision  # The child has the peer's transformers, which need not suit this module.
+    from . import vision  # fails in the child: the peer has other transformers
 
     config, processor = vision.config_and_processor(family, toy)
     tokenizer = processor.tokenizer
@@ -48,9 +51,7 @@ def write_folder(folder: Path, family: str, peer: str, toy: bool = False) -> Non
     words = [f"<|word{number}|>" for number in range(len(tokenizer), WORDS)]
     tokenizer.add_tokens(words, special_tokens=True)
     processor.save_pretrained(folder)
-    names = {"llava": "LlavaForConditionalGeneration"}
-    names["qwen2_5_vl"] = "Qwen2_5_VLForConditionalGeneration"
-    config.architectures, config.dtype = [names[family]], "bfloat16"
+    config.architectures, config.dtype = [ARCHITECTURES[family]], "bfloat16"
     config.save_pretrained(folder)
     if (family, peer) == ("llava", "sglang"):
         write_original_llava(folder, config)
@@ -208,11 +209,8 @@ def ask(peer: Any, work: dict[str, Any], turn: int) -> float:
 
 def run_child(family: str, toy: bool, arguments: list[str], options: argparse.Namespace) -> int:
     """Run this module once more, in an environment for the peer. Return its exit status."""
-    paths = [path for path in (options.site, str(ROOT), os.environ.get("PYTHONPATH")) if path]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(paths), "HF_HUB_OFFLINE": "1",
-        "REQUEST_TIMEOUT": "600",  # of SGLang, for the images of all waiting requests
-    }  # fmt: skip
+    # SGLang's limit for the images of all waiting requests, in seconds.
+    environment = peer_environment(options.site) | {"REQUEST_TIMEOUT": "600"}
     with tempfile.TemporaryDirectory() as folder:
         write_folder(Path(folder), family, options.peer, toy)
         command = [sys.executable, "-m", "benchmarks.gpu.vision_peers", *arguments]
@@ -236,7 +234,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("peer", choices=PEERS)
     parser.add_argument("--site", help="folder with the peer's packages; more follow after a colon")
-    parser.add_argument("--models", nargs="+", choices=FAMILIES, default=FAMILIES)
+    parser.add_argument("--models", nargs="+", choices=ARCHITECTURES, default=list(ARCHITECTURES))
     parser.add_argument("--turns", type=int, default=3, help="repetitions")
     parser.add_argument("--toy", action="store_true", help="small models")
     parser.add_argument(

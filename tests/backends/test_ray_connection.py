@@ -97,7 +97,6 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRay]:
 def test_ray_ends_with_the_last_fleet(ray: FakeRay) -> None:
     first, second = RayConnection(""), RayConnection("")
     first.close()
-    first.close()
     assert ray.session == 1 and second.is_open
     second.close()
     assert ray.session is None

@@ -20,7 +20,7 @@ from transformers import AutoConfig, AutoProcessor
 
 from benchmarks.gpu import vision_peers
 from benchmarks.gpu.vision import CONFIGS
-from benchmarks.gpu.vision_peers import FAMILIES, ROOT, WORK, ask, write_folder
+from benchmarks.gpu.vision_peers import ARCHITECTURES, ROOT, WORK, ask, write_folder
 
 VLLM = """
 __version__ = "0.26.0"
@@ -52,7 +52,7 @@ def read_work(folder: Path) -> dict[str, Any]:
 
 
 def test_the_models_are_those_of_the_benchmark() -> None:
-    assert list(FAMILIES) == list(CONFIGS)
+    assert list(ARCHITECTURES) == list(CONFIGS)
 
 
 @pytest.mark.parametrize(
@@ -143,5 +143,5 @@ def test_a_peer_answers_in_a_process_of_its_own(tmp_path: Path) -> None:
     command += ["--site", str(tmp_path), "--options", '{"gpu_memory_utilization": 0.5}']
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.count("questions: ") == done.stdout.count("closed") == len(FAMILIES)
+    assert done.stdout.count("questions: ") == done.stdout.count("closed") == len(ARCHITECTURES)
     assert "share 0.5" in done.stdout

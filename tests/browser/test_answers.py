@@ -44,13 +44,19 @@ def show_live(page: Page, lines: list[str], **options: bool) -> None:
     </script>""")
 
 
-def test_a_late_answer_replaces_the_report_of_its_absence(page: Page) -> None:
+def show_tree(page: Page, *texts: str) -> None:
+    """Show a radix tree with the texts, and buttons."""
     log = EventLog()
     engine = WordEngine(log)
-    engine.insert(engine.encode("a text"))
+    for text in texts:
+        engine.insert(engine.encode(text))
     feed = Feed(Trees(), 0.0)
-    feed.push(list(log.read().records), 0)
+    feed.push(log.read().records, 0)
     show_live(page, feed.lines, controls=True)
+
+
+def test_a_late_answer_replaces_the_report_of_its_absence(page: Page) -> None:
+    show_tree(page, "a text")
     page.locator(TREE).click(position={"x": 8, "y": 8})
     page.locator(".sgnb-actions button").filter(has_text="pin").click()
     inspector = page.locator(".sgnb-inspector")
@@ -62,49 +68,43 @@ def test_a_late_answer_replaces_the_report_of_its_absence(page: Page) -> None:
 
 
 def test_each_node_keeps_the_answer_to_its_last_request(page: Page) -> None:
-    log = EventLog()
-    engine = WordEngine(log)
-    for text in ("a text", "another"):
-        engine.insert(engine.encode(text))
-    feed = Feed(Trees(), 0.0)
-    feed.push(list(log.read().records), 0)
-    show_live(page, feed.lines, controls=True)
+    show_tree(page, "a text", "another")
     tree, inspector = page.locator(TREE), page.locator(".sgnb-inspector")
 
     def ask(action: str) -> None:
         page.locator(".sgnb-actions button").filter(has_text=re.compile(f"^{action}$")).click()
         expect(inspector).to_contain_text(f"{action} requested")
 
-    def press(key: str) -> None:
+    def move(key: str) -> None:
         tree.focus()
         page.keyboard.press(key)
 
+    def check_answers(upper: str, lower: str) -> None:
+        move("ArrowUp")
+        expect(inspector).to_contain_text(upper)
+        move("ArrowDown")
+        expect(inspector).to_contain_text(lower)
+
     tree.click(position={"x": 8, "y": 8})
     ask("pin")
-    press("ArrowDown")
+    move("ArrowDown")
     expect(inspector).not_to_contain_text("pin requested")
     ask("pin")
     page.evaluate("window.answer(2, '3 tokens are kept')")
     expect(inspector).to_contain_text("3 tokens are kept")
     page.evaluate("window.answer(1, '2 tokens are kept')")
-    press("ArrowUp")
-    expect(inspector).to_contain_text("2 tokens are kept")
-    press("ArrowDown")
-    expect(inspector).to_contain_text("3 tokens are kept")
+    check_answers("2 tokens are kept", "3 tokens are kept")
 
     ask("pin")
     ask("evict")
     page.evaluate("window.answer(4, 'a program uses the node', true)")
     expect(inspector).to_contain_text("a program uses the node")
     page.evaluate("window.answer(3, '3 tokens are kept')")
-    press("ArrowUp")
-    expect(inspector).to_contain_text("2 tokens are kept")
-    press("ArrowDown")
-    expect(inspector).to_contain_text("a program uses the node")
+    check_answers("2 tokens are kept", "a program uses the node")
 
 
 def show_steps(page: Page, *events: BranchPaused | BranchResumed) -> list[str]:
-    """Show a run with stepping but for the last two events of its branch. Return all records."""
+    """Show a run with stepping, without the last two events of the branch. Return all records."""
     log = EventLog()
     log.emit(RunStarted("r1", "small", "", 1))
     log.emit(BranchStarted("r1", "0", "", ""))

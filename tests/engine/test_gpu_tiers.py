@@ -97,10 +97,12 @@ def test_evictions_are_copied_straight_to_memory_of_the_store(
         monkeypatch.setattr(BlockTransfer, "_rows", lambda *args: [])  # no copies to other memory
         tiers: Any = engine._loop.tiers.tiers
         [store] = tiers.prefixes.blocks("host")
+        answer(engine, PROMPTS[0])  # more than half of the pool: a thread allocates memory
         for _ in range(2000):
             if store.total:
                 break
             time.sleep(0.01)
+        assert store.total
         expected = [answer(engine, prompt) for prompt in PROMPTS]
         assert [answer(engine, prompt) for prompt in PROMPTS] == expected
         stats = engine.stats()

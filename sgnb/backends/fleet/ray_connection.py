@@ -35,7 +35,6 @@ class RayConnection:
 
     def __init__(self, address: str) -> None:
         self.ray = _import_ray()
-        self._closing, self._closed = threading.Lock(), False
         self._owner = _join_owner(self.ray, address)
         try:
             if self._owner is not None:
@@ -54,11 +53,7 @@ class RayConnection:
         return _is_connected(self.ray, self._session)
 
     def close(self) -> None:
-        """Leave the connection, which ends with the last fleet. Idempotent."""
-        with self._closing:
-            if self._closed:
-                return
-            self._closed = True
+        """Leave the connection. The connection of the last fleet ends. Call this method once."""
         if self._owner is not None and self._owner.leave():
             self._owner.ended.wait()
 
@@ -83,12 +78,17 @@ class ConnectionOwner:
         threading.Thread(target=self._run, name="sgnb-ray", daemon=True).start()
 
     @property
+    def is_ending(self) -> bool:
+        """True after the last fleet, before the end of the connection."""
+        return self.num_fleets == 0 and not self.ended.is_set()
+
+    @property
     def is_usable(self) -> bool:
         """True for a further fleet. False after the end of Ray, also by the user."""
         return not self.opened.is_set() or _is_connected(self._ray, self._session)
 
     def leave(self) -> bool:
-        """Remove a fleet. Returns True for the last one: the connection ends."""
+        """Remove a fleet. After the last fleet the connection ends, and the result is True."""
         with _guard:
             self.num_fleets -= 1
             is_last = self.num_fleets == 0
@@ -117,24 +117,28 @@ _owner: ConnectionOwner | None = None  # the last one
 def _join_owner(ray: Any, address: str) -> ConnectionOwner | None:
     """Return the owner of the fleets' connection, perhaps a new one; None for a connection of the
     user. Raises OptionError if Ray is connected and cannot connect to `address`."""
-    global _owner
     while True:
         with _guard:
-            owner = _owner
-            if owner is None or owner.num_fleets or owner.ended.is_set():
-                if owner is None or not owner.is_usable:
-                    owner = None
-                    if not ray.is_initialized():
-                        _owner = ConnectionOwner(ray, address)
-                        return _owner
-                if address and not ray.util.client.ray.is_connected():
-                    message = f"on={address!r} is not possible: Ray is connected already"
-                    hint = "use on='ray' for this cluster, or call ray.shutdown() before"
-                    raise OptionError(message, hint)
-                if owner is not None:
-                    owner.num_fleets += 1
-                return owner
-        owner.ended.wait()
+            last = _owner
+            if last is None or not last.is_ending:
+                return _add_fleet(ray, address)
+        last.ended.wait()
+
+
+def _add_fleet(ray: Any, address: str) -> ConnectionOwner | None:
+    """See `_join_owner`; while no connection of fleets is ending."""
+    global _owner
+    owner = _owner if _owner is not None and _owner.is_usable else None
+    if owner is None and not ray.is_initialized():
+        _owner = ConnectionOwner(ray, address)
+        return _owner
+    if address and not ray.util.client.ray.is_connected():
+        message = f"on={address!r} is not possible: Ray is connected already"
+        hint = "use on='ray' for this cluster, or call ray.shutdown() before"
+        raise OptionError(message, hint)
+    if owner is not None:
+        owner.num_fleets += 1
+    return owner
 
 
 def _is_connected(ray: Any, session: tuple[str, str] | None) -> bool:
@@ -142,8 +146,7 @@ def _is_connected(ray: Any, session: tuple[str, str] | None) -> bool:
 
 
 def _init(ray: Any, address: str) -> None:
-    """Connect to a cluster, or start Ray on this machine. Ray gives its processes 30 s, which a
-    busy machine exceeds."""
+    """Connect to a cluster, or start Ray on this machine."""
     quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
     loggers, thread = [logging.getLogger(name) for name in TALKATIVE], threading.get_ident()
 
@@ -170,7 +173,7 @@ def _init(ray: Any, address: str) -> None:
 
 
 def _session_of(ray: Any) -> tuple[str, str]:
-    """Return the node and the job of the connection, which differ between connections."""
+    """Return the node and the job of the connection. No two connections have both in common."""
     context = ray.get_runtime_context()
     return context.get_node_id(), context.get_job_id()
 
@@ -178,7 +181,7 @@ def _session_of(ray: Any) -> tuple[str, str]:
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no reports to Ray's makers
     for name, value in {
-        "raylet_start_wait_time_s": "180",  # a busy machine is slow
+        "raylet_start_wait_time_s": "180",  # a busy machine exceeds the default of 30 s
         "agent_register_timeout_ms": "150000",
         "worker_niceness": "0",  # otherwise other processes of the machine go first
     }.items():

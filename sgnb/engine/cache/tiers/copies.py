@@ -124,7 +124,7 @@ class BlockCopies:
 
     def grow_ahead(self) -> None:
         """Allocate host memory for evictions: from a pool half full of cached tokens on, and for
-        all cached tokens of a full pool. Pinning delays steps, so an emptier pool takes none."""
+        all cached tokens of a full pool. An emptier pool is far from evictions."""
         cache = self._cache
         count = (cache.tree.size - cache.slots.available) // BLOCK
         lacking = [store for store in self._prefixes.blocks("host") if store.lacks(count)]

@@ -17,7 +17,7 @@ from .transfers import MAX_PENDING_BYTES, ReadBlocks, Transfer
 
 
 class NodeBlock(NamedTuple):
-    """A computed block of the tree, or the states at its end."""
+    """A computed block of the tree, or the states at the end of the block."""
 
     node: RadixNode  # the block ends here
     key: bytes
@@ -141,7 +141,7 @@ class CopyWriter:
     def _store(
         self, copied: NodeBlock, data: Bytes, place: Reservation | None, flushes: int
     ) -> bool:
-        """Write a block to its stores. Returns whether a store keeps the block."""
+        """Write a block to the lacking stores. Returns whether a store keeps the block."""
         block = Block(copied.key, copied.parent, copied.tokens, copied.seconds, data)
         written = [
             store.write(block)

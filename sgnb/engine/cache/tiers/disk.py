@@ -173,7 +173,7 @@ class DiskBlocks:
         return False
 
     def grow(self, count: int) -> None:
-        """See `reserve`."""
+        """Files need no memory."""
 
     def relieve(self) -> None:
         """The janitor keeps space of the disk free at each scan."""
